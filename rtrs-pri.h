@@ -260,13 +260,12 @@ static ssize_t set_value##_store(struct kobject *kobj,				\
 				 struct kobj_attribute *attr,			\
 				 const char *buf, size_t count)			\
 {										\
-	type *stats = container_of(kobj, type, kobj_stats);			\
 	bool on = sysfs_streq(buf, "1");					\
 	int err;								\
 										\
 	if (!on && !sysfs_streq(buf, "0"))					\
 		return -EINVAL;							\
-	err = reset(stats, on);							\
+	err = reset(container_of(kobj, type, kobj_stats), on);			\
 	return err ? err : count;						\
 }
 
@@ -275,9 +274,7 @@ static ssize_t set_value##_store(struct kobject *kobj,				\
 static ssize_t get_value##_show(struct kobject *kobj,				\
 				struct kobj_attribute *attr, char *page)	\
 {										\
-	type *stats = container_of(kobj, type, kobj_stats);			\
-										\
-	return print(stats, page);						\
+	return print(container_of(kobj, type, kobj_stats), page);		\
 }
 
 /* The attribute @stat, mode 0644, as stat_attr; goes with a semicolon. */
