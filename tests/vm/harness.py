@@ -1,0 +1,364 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What a scenario gets to work with, and what runs and judges it."""
+
+import contextlib
+import fcntl
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from pathlib import Path
+
+import image
+import qemu
+import verdict
+from verdict import Check
+
+HERE = Path(__file__).resolve().parent
+TOP = HERE.parent.parent
+CACHE = Path(os.environ.get("RTRS_CACHE") or Path.home() / ".cache/rtrs")
+MEMORY = {"fast": 1024, "debug": 2048}
+SCALE = {"fast": 1, "debug": 4}
+LINKS = 2
+HOST = {"server": 1, "client": 2, "both": 1}    # last part of a machine's addresses
+
+
+def _tool(name, *args):
+    """Run one of the shell scripts beside this file, return what it printed."""
+    done = subprocess.run([HERE / name, *args], stdout=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(1)
+    return done.stdout.strip()
+
+
+@contextlib.contextmanager
+def global_lock():
+    """Only one run at a time on this machine, whoever starts it: many checks
+    measure time."""
+    path = Path("/tmp/rtrs-vm.lock")
+    with contextlib.suppress(FileExistsError):
+        path.touch(0o644, exist_ok=False)
+    with open(path, "rb") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            print("waiting for another run on this machine ...", file=sys.stderr)
+            fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+class Setup:
+    """The kernel, the modules and the limits that all machines of a run share."""
+
+    def __init__(self, flavour="fast", client="ours", scale=None):
+        self.flavour = flavour
+        self.client = client
+        self.scale = float(scale or os.environ.get("VM_SCALE") or SCALE[flavour])
+        self.kernel = _tool("kernel", "build", flavour)
+        self.source = _tool("kernel", "source")
+
+    def modules(self, variant):
+        """Our modules, as a list of files."""
+        folder = Path(_tool("modules", self.flavour, variant))
+        return sorted(folder / line.replace(".o", ".ko")
+                      for line in (folder / "modules.order").read_text().split())
+
+    def image(self, path, role):
+        """Make the initramfs of a role: client, server, both or kunit. The server
+        VM runs the pristine modules; the client VM takes all but ours from there."""
+        ours, drop = [], []
+        if self.client == "ours" and role != "server":
+            ours = self.modules("kunit" if role == "kunit" else "plain")
+            if role == "client":
+                ours = [m for m in ours if m.name != "rtrs-server.ko"]
+                drop = ["rtrs-server", "rnbd-server"]
+        image.build(path, CACHE, self.kernel, ours, drop)
+        return ours
+
+
+class Machines:
+    """The virtual machines of a run and its folder. Nothing outlives it."""
+
+    def __init__(self, setup, folder, smp=2, memory=None):
+        self.setup = setup
+        self.folder = Path(folder)
+        self.smp = smp
+        self.memory = memory or MEMORY[setup.flavour]
+        self.vms = {}
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+        # socket paths must be short, and images need not be kept
+        self.tmp = Path(tempfile.mkdtemp(prefix="rtrs-vm."))
+
+    def add(self, role, links=()):
+        initrd = self.tmp / f"{role}.cpio"
+        modules = self.setup.image(initrd, role)
+        vm = qemu.VM(role, self.setup.kernel, initrd, self.folder, smp=self.smp,
+                     memory=self.memory, links=links, scale=self.setup.scale)
+        vm.modules = modules
+        self.vms[role] = vm
+        return vm
+
+    def add_pair(self):
+        """Client and server with links between them. The client's ends listen, so
+        that the server can be killed and booted again."""
+        pairs = [qemu.link_pair(self.tmp, f"link{n}") for n in range(LINKS)]
+        client = self.add("client", [pair[0] for pair in pairs])
+        server = self.add("server", [pair[1] for pair in pairs])
+        client.start()
+        for pair in pairs:
+            qemu.wait_for_link(pair[0])
+        server.start()
+        return client, server
+
+    def kill(self):
+        for vm in self.vms.values():
+            vm.kill()
+
+    def close(self):
+        self.kill()
+        shutil.rmtree(self.tmp, ignore_errors=True)
+
+    def console_checks(self):
+        return [verdict.console_check(log, ended)
+                for vm in self.vms.values() for log, ended in vm.boots]
+
+
+class Abort(Exception):
+    """A check failed that the rest of the scenario depends on."""
+
+
+class Test:
+    """Handed to a scenario's run(). See README.md for how it is used."""
+
+    def __init__(self, machines, report):
+        self.machines = machines
+        self.setup = machines.setup
+        self.scale = machines.setup.scale
+        self.flavour = machines.setup.flavour
+        self.client = self.server = None
+        self.results = []
+        self._report = report
+
+    @contextlib.contextmanager
+    def check(self, name, fatal=True):
+        """One check: passed when its body ends without an exception. After a fatal
+        one has failed, the scenario ends."""
+        for vm in self.vms():
+            if vm.running():
+                vm.spawn(f"echo 'vm: check {name}' >/dev/kmsg")
+        start = time.monotonic()
+        result = Check(name, "FAIL")
+        try:
+            yield
+            result.result = "PASS"
+        except Abort:
+            raise
+        except Exception as error:              # pylint: disable=broad-except
+            result.detail = describe(error)
+            if fatal:
+                raise Abort from error
+        finally:
+            self.results.append(result)
+            self._report(result, time.monotonic() - start)
+
+    def vms(self):
+        return list(self.machines.vms.values())
+
+    def up(self, vm):
+        """Boot a machine (again) with its links up."""
+        if not vm.running():
+            vm.start()
+        vm.wait_ready()
+        vm.run("; ".join(f"link_up {n} {HOST[vm.name]}" for n in range(LINKS)))
+
+    def path(self, link, family=4):
+        """The path over a link, as map_device and add_path take it."""
+        ends = (f"10.0.{link}.%d", f"fd00:{link}::%d")[family == 6]
+        return "@".join(f"ip:{ends % HOST[vm.name]}" for vm in (self.client, self.server))
+
+    def paths(self):
+        return " ".join(self.path(n) for n in range(LINKS))
+
+    def wait_until(self, what, condition, limit=10):
+        """Ask condition() again and again; its answer when it is true."""
+        deadline = time.monotonic() + limit * self.scale
+        while not (answer := condition()):
+            if time.monotonic() > deadline:
+                raise AssertionError(f"not within {limit * self.scale:g} s: {what}")
+            time.sleep(0.1)
+        return answer
+
+    def states(self, session):
+        """{path: state} of a session of the client."""
+        lines = self.client.run(f"path_states {session}").splitlines()
+        return dict(line.rsplit(" ", 1) for line in lines)
+
+    def fio(self, device, **options):
+        """Start fio on a block device of the client, return a FioJob. What it
+        writes is verified, unless the options say otherwise."""
+        settings = {"name": "fio", "filename": f"/dev/{device}", "direct": 1,
+                    "ioengine": "libaio", "iodepth": 16, "bs": "4k", "rw": "randwrite",
+                    "size": "8m", "verify": "crc32c", "verify_fatal": 1,
+                    "output-format": "json", **options}
+        args = " ".join(f"--{k}={v}" for k, v in settings.items() if v is not None)
+        return FioJob(self.client.spawn(f"fio {args}"))
+
+
+class FioJob:
+    """fio at work; wait() gives what it measured, or raises."""
+
+    def __init__(self, job):
+        self.job = job
+
+    def wait(self, timeout=60):
+        output = self.job.wait(timeout)
+        data = json.loads(output[output.index("{"):])["jobs"][0]
+        if data["error"]:
+            raise AssertionError(f"fio: error {data['error']}: {output[:output.index('{')]}")
+        sides = [data[side] for side in ("read", "write")]
+        return {"read_iops": sides[0]["iops"], "write_iops": sides[1]["iops"],
+                "ios": sum(side["total_ios"] for side in sides),
+                "bytes": sum(side["io_bytes"] for side in sides),
+                # the longest that a request took, in seconds
+                "stall": max(side["lat_ns"]["max"] for side in sides) / 1e9}
+
+
+def describe(error):
+    """An exception as the detail of a failed check."""
+    if isinstance(error, (AssertionError, qemu.VMError)) and str(error):
+        return str(error)
+    return "".join(traceback.format_exception(error))
+
+
+def ktap(results, completed):
+    """Results as KTAP. Only a run that reached its end has a plan that is kept."""
+    lines = ["KTAP version 1", f"1..{len(results) + (not completed)}"]
+    for n, check in enumerate(results, 1):
+        lines += [f"# {line}" for line in check.detail.splitlines()]
+        lines.append(f"{'ok' if check.result == 'PASS' else 'not ok'} {n} {check.name}")
+    return "\n".join(lines) + "\n"
+
+
+class Scenario:
+    """A file of scenarios/: its docstring describes it, its run(t) is the test."""
+
+    def __init__(self, path):
+        spec = importlib.util.spec_from_file_location(path.stem.replace("-", "_"), path)
+        self.module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(self.module)
+        self.name = path.stem
+        self.description = (self.module.__doc__ or "").strip().splitlines()[0]
+        self.topology = self.module.topology            # "one" or "two"
+        self.limit = self.module.limit                  # seconds, before scaling
+        self.flavours = getattr(self.module, "flavours", ("fast", "debug"))
+        self.smp = getattr(self.module, "smp", 2)
+
+    def run(self, setup, report):
+        """Run it and report each check; True when all is well."""
+        folder = TOP / "build/vm" / f"{self.name}-{setup.flavour}"
+        machines = Machines(setup, folder, self.smp)
+        t = Test(machines, report)
+        timed_out = threading.Event()
+
+        def limit():
+            timed_out.set()
+            machines.kill()
+
+        timer = threading.Timer(self.limit * setup.scale, limit)
+        timer.start()
+        error = None
+        try:
+            if self.topology == "one":
+                t.client = t.server = machines.add("both")
+            else:
+                t.client, t.server = machines.add_pair()
+            for vm in t.vms():
+                t.up(vm)
+            self.module.run(t)
+            for vm in t.vms():
+                vm.stop()
+        except Abort:
+            error = "a check failed"
+        except Exception as exception:          # pylint: disable=broad-except
+            error = describe(exception)
+        finally:
+            timer.cancel()
+            machines.close()
+        if timed_out.is_set():
+            error = f"time limit of {self.limit * setup.scale:g} s reached"
+        return self._judge(t, error, report)
+
+    @staticmethod
+    def _judge(t, error, report):
+        folder = t.machines.folder
+        (folder / "result.ktap").write_text(ktap(t.results, completed=not error))
+        checks = verdict.ktap_checks((folder / "result.ktap").read_text(), t.setup.source)
+        good = all(check.result == "PASS" for check in checks)
+        if error and all(check.result != "FAIL" for check in t.results):
+            report(Check("runs to its end", "FAIL", error))
+        # After a failure only a splat is news: a machine cut short has no end marker
+        for log, ended in ((log, ended and not error) for vm in t.vms() for log, ended in vm.boots):
+            check = verdict.console_check(log, ended)
+            good = good and check.result == "PASS"
+            if check.result == "FAIL" or not error:
+                report(check)
+        return good and not error
+
+
+def scenarios():
+    return [Scenario(path) for path in sorted((HERE / "scenarios").glob("*.py"))]
+
+
+def depends(module):
+    """The modules that a module file needs, as modinfo names them."""
+    modinfo = shutil.which("modinfo", path=image.SEARCH)
+    out = subprocess.run([modinfo, "-F", "depends", module], capture_output=True, text=True,
+                         check=True).stdout
+    return [name.replace("-", "_") for name in out.strip().split(",") if name]
+
+
+def kunit_modules(modules):
+    """Those with suites in them, each before those that depend on it."""
+    needs = {m.stem.replace("-", "_"): depends(m) for m in modules}
+
+    def rank(name):
+        return 1 + max((rank(n) for n in needs.get(name, ())), default=0)
+
+    return sorted((n for n in needs if "kunit" in needs[n]), key=rank)
+
+
+def run_kunit(setup, report, limit=300):
+    """Load every module with KUnit suites in it, report each test."""
+    machines = Machines(setup, TOP / "build/vm" / f"kunit-{setup.flavour}")
+    timer = threading.Timer(limit * setup.scale, machines.kill)
+    timer.start()
+    error = None
+    try:
+        vm = machines.add("kunit")
+        vm.boot()
+        vm.run("for n in 0 1; do link_up $n 1; done; modprobe kunit")
+        for name in kunit_modules(vm.modules):
+            vm.run(f"echo 'vm: load {name}' >/dev/kmsg; modprobe {name}; "
+                   f"echo 'vm: loaded {name}' >/dev/kmsg", timeout=limit)
+        vm.run(f"rmmod {' '.join(reversed(kunit_modules(vm.modules)))}")
+        vm.stop()
+    except Exception as exception:              # pylint: disable=broad-except
+        error = describe(exception)
+    finally:
+        timer.cancel()
+        machines.close()
+    log, ended = vm.boots[-1]
+    checks = verdict.kunit_checks(log.read_text(errors="replace"), setup.source)
+    if error:
+        checks.append(Check("runs to its end", "FAIL", error))
+    checks.append(verdict.console_check(log, ended))
+    for check in checks:
+        report(check)
+    return all(check.result != "FAIL" for check in checks)
