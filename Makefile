@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# What people type. The objects are in Kbuild, which the kernel's build prefers.
+
+VM := tests/vm
+FLAVOUR ?= fast
+CLIENT ?= ours
+KDIR ?= /lib/modules/$(shell uname -r)/build
+
+.DEFAULT_GOAL := help
+.PHONY: help demo check static kunit vm vm-list check-intree modules clean
+
+help:		## this list
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+
+vm:		## run VM scenarios (T="NAME...", FLAVOUR=fast|debug, CLIENT=ours|upstream)
+	@$(VM)/run scenario $(T) --flavour $(FLAVOUR) --client $(CLIENT)
+
+vm-list:	## list the VM scenarios
+	@$(VM)/run list
+
+kunit:		## run the KUnit suites in a VM (FLAVOUR=fast|debug)
+	@$(VM)/run kunit --flavour $(FLAVOUR)
+
+modules:	## build the modules against a kernel (KDIR=its build folder)
+	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_RTRS=m \
+		CONFIG_INFINIBAND_RTRS_CLIENT=m modules
+
+clean:		## remove everything built here (the kernel cache stays)
+	rm -rf build
+	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '*.cmd' \
+		-o -name Module.symvers -o -name modules.order | xargs -r rm -f
