@@ -319,8 +319,12 @@ static ssize_t reconnect_store(struct kobject *kobj, struct kobj_attribute *attr
 	struct rtrs_clt_path *path = kobj_to_path(kobj);
 	int err = action_check(path, attr, buf);
 
-	if (!err)
-		err = rtrs_clt_path_reconnect(path);
+	if (err)
+		return err;
+	err = rtrs_clt_path_reconnect(path);
+	if (err == -EBUSY)
+		rtrs_err(path->clt, "%s/%s: refused, the path is connecting, closing or removed\n",
+			 kobject_name(kobj), attr->attr.name);
 	return err ? err : count;
 }
 
@@ -346,7 +350,6 @@ static ssize_t remove_path_store(struct kobject *kobj, struct kobj_attribute *at
 				 const char *buf, size_t count)
 {
 	struct rtrs_clt_path *path = kobj_to_path(kobj);
-	struct rtrs_clt_sess *clt = path->clt;
 	int err = action_check(path, attr, buf);
 
 	if (err)
@@ -355,14 +358,12 @@ static ssize_t remove_path_store(struct kobject *kobj, struct kobj_attribute *at
 	/*
 	 * Removing the folder waits for all who are inside its files. We step
 	 * out by removing our own file first; from then on nothing but the
-	 * references keeps a closing session from freeing path and session.
+	 * reference keeps a closing session from freeing the path.
 	 */
-	get_device(&clt->dev);
 	kobject_get(kobj);
 	if (sysfs_remove_file_self(kobj, &attr->attr))
 		err = rtrs_clt_path_remove(path);
 	kobject_put(kobj);
-	put_device(&clt->dev);
 	return err ? err : count;
 }
 
@@ -436,12 +437,11 @@ static bool name_is_taken(struct rtrs_clt_sess *clt, const char *name)
  */
 int rtrs_clt_create_path_files(struct rtrs_clt_path *path)
 {
-	const struct rtrs_addr addr = { .src = &path->s.src_addr, .dst = &path->s.dst_addr };
 	struct rtrs_clt_sess *clt = path->clt;
 	char name[NAME_MAX];
 	int err;
 
-	rtrs_addr_to_str(&addr, name, sizeof(name));
+	rtrs_clt_path_name(path, name, sizeof(name));
 	err = name_is_taken(clt, name) ? -EEXIST : 0;
 	if (!err)
 		err = kobject_add(&path->kobj, clt->kobj_paths, "%s", name);
