@@ -105,7 +105,7 @@
 #define RTRS_CLT_RECV_BATCH 16
 
 /* Requests on the service connection; the rest of the server's 512 is for heartbeats */
-#define RTRS_CLT_ADMIN_MAX (SERVICE_CON_QUEUE_DEPTH - RTRS_CLT_SQ_SLACK)
+#define RTRS_CLT_ADMIN_MAX (SERVICE_CON_QUEUE_DEPTH - 2 * RTRS_CLT_SQ_SLACK)
 
 /* Connections of a path that are brought up at the same time, after cid 0 */
 #define RTRS_CLT_CONNECT_PARALLEL 8
@@ -113,6 +113,9 @@
 /* Upper bound of the segments of a request, and the page size of registration */
 #define RTRS_MAX_SEGMENTS 128
 #define RTRS_CLT_MR_PAGE_SIZE 4096
+
+/* Room for "gid:<39>@gid:<39>" */
+#define RTRS_CLT_PATH_NAME 96
 
 enum rtrs_clt_state {
 	RTRS_CLT_CONNECTING,
@@ -174,7 +177,6 @@ enum rtrs_clt_req_state {
 #define RTRS_REQ_STATE(state, cid) ((state) | (cid) << 8)
 #define RTRS_REQ_STATE_MASK 0xff
 
-/* How the key of a registered request becomes invalid again */
 enum rtrs_clt_req_flags {
 	/* counted in the connection's inflight */
 	RTRS_REQ_COUNTED = BIT(0),
@@ -182,10 +184,8 @@ enum rtrs_clt_req_flags {
 	RTRS_REQ_MAPPED = BIT(1),
 	/* the MR is, or may be, valid at the HCA */
 	RTRS_REQ_REGISTERED = BIT(2),
-	/* answered, but something still holds it: counted in con->late */
-	RTRS_REQ_LATE = BIT(3),
-	/* only the REG_MR of the chain was taken by the send queue */
-	RTRS_REQ_HALF_POSTED = BIT(4),
+	/* counted in the path's admin_inflight */
+	RTRS_REQ_ADMIN = BIT(3),
 };
 
 /**
@@ -204,6 +204,7 @@ enum rtrs_clt_req_flags {
  * @usr_len:	bytes of the user message
  * @dir:	direction of the data at the HCA
  * @flags:	enum rtrs_clt_req_flags, touched by the owner of the slot only
+ * @late:	answered, but something still holds it: counted in con->late
  * @nr_wr:	send queue entries reserved
  * @errno:	the server's answer, 0 or negative
  * @start:	time of submission, for the trace
@@ -227,6 +228,7 @@ struct rtrs_clt_io_req {
 	size_t usr_len;
 	enum dma_data_direction dir;
 	unsigned int flags;
+	bool late;
 	unsigned int nr_wr;
 	int errno;
 	ktime_t start;
@@ -352,6 +354,7 @@ enum rtrs_clt_path_wish {
  * @rbufs:		the server's chunks, one per permit
  * @reqs:		request slots, one per permit
  * @ius:		header buffers of @reqs
+ * @nr_slots:		number of elements of @rbufs, @reqs and @ius
  * @max_pages_per_mr:	pages, and so segments, that one request may have
  * @max_send_sge:	granted send SGEs, the same on every connection
  * @admin_inflight:	requests on the service connection
@@ -365,9 +368,11 @@ enum rtrs_clt_path_wish {
  * @since:		time of the last change of state
  * @results:		number of attempts that ended, to wait for the next
  * @result:		how the last one ended, 0 or negative errno
+ * @closes:		number of times the path became CLOSED
  * @deadline:		in jiffies: end of the running attempt
  * @due:		in jiffies: begin of the next attempt
  * @give_up:		the server has become another one; stop reconnecting
+ * @published:		a path set shows the path
  * @torn_down:		the queues are gone (worker only)
  * @was_up:		counted in the session's paths_up (worker only)
  * @ever_up:		was CONNECTED at least once (worker only)
@@ -395,6 +400,7 @@ struct rtrs_clt_path {
 	struct rtrs_rbuf *rbufs;
 	struct rtrs_clt_io_req *reqs;
 	struct rtrs_iu *ius;
+	u32 nr_slots;
 	u32 max_pages_per_mr;
 	u32 max_send_sge;
 	atomic_t admin_inflight;
@@ -409,10 +415,12 @@ struct rtrs_clt_path {
 	ktime_t since;
 	unsigned int results;
 	int result;
+	unsigned int closes;
 	unsigned long deadline;
 	unsigned long due;
 	bool give_up;
 
+	bool published;
 	bool torn_down;
 	bool was_up;
 	bool ever_up;
@@ -572,10 +580,16 @@ static inline bool rtrs_clt_path_is_connected(const struct rtrs_clt_path *path)
 	return smp_load_acquire(&path->state) == RTRS_CLT_CONNECTED;
 }
 
+/* Bytes from one permit to the next */
+static inline size_t rtrs_clt_permit_stride(const struct rtrs_clt_sess *clt)
+{
+	return ALIGN(sizeof(struct rtrs_permit) + clt->pdu_sz, sizeof(u64));
+}
+
 static inline struct rtrs_permit *rtrs_clt_nth_permit(const struct rtrs_clt_sess *clt,
 						      unsigned int n)
 {
-	return clt->permits + n * ALIGN(sizeof(struct rtrs_permit) + clt->pdu_sz, sizeof(u64));
+	return clt->permits + n * rtrs_clt_permit_stride(clt);
 }
 
 /* rtrs-clt.c */
@@ -591,30 +605,32 @@ void rtrs_clt_path_down(struct rtrs_clt_path *path);
 
 /* rtrs-clt-path.c */
 
+unsigned long rtrs_clt_connect_deadline(void);
+const char *rtrs_clt_state_str(enum rtrs_clt_state state);
+const char *rtrs_clt_path_name(const struct rtrs_clt_path *path, char *buf, size_t len);
 struct rtrs_clt_path *rtrs_clt_path_alloc(struct rtrs_clt_sess *clt,
 					  const struct rtrs_addr *addr);
 void rtrs_clt_path_put(struct rtrs_clt_path *path);
-void rtrs_clt_path_stats_put(struct rtrs_clt_stats *stats);
+void rtrs_clt_path_free(struct rtrs_clt_path *path);
 int rtrs_clt_path_publish(struct rtrs_clt_path *path);
 void rtrs_clt_path_unpublish(struct rtrs_clt_path *path);
+bool rtrs_clt_path_same_addr(const struct rtrs_clt_path *path, const struct rtrs_addr *addr);
+bool rtrs_clt_path_is_twin(struct rtrs_clt_path *path, struct sockaddr_storage *src);
 void rtrs_clt_path_start(struct rtrs_clt_path *path, unsigned long deadline);
 int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen);
+void rtrs_clt_path_progress(struct rtrs_clt_path *path);
 void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why);
 void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *why);
-void rtrs_clt_path_close_wait(struct rtrs_clt_path *path);
 int rtrs_clt_path_reconnect(struct rtrs_clt_path *path);
 void rtrs_clt_path_disconnect(struct rtrs_clt_path *path);
 int rtrs_clt_path_remove(struct rtrs_clt_path *path);
 int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr);
-void rtrs_clt_path_destroy(struct rtrs_clt_path *path);
-void rtrs_clt_path_progress(struct rtrs_clt_path *path);
+void rtrs_clt_path_start_hb(struct rtrs_clt_path *path);
 void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path);
-const char *rtrs_clt_path_name(const struct rtrs_clt_path *path, char *buf, size_t len);
-bool rtrs_clt_path_same_addr(const struct rtrs_clt_path *path, const struct rtrs_addr *addr);
-const char *rtrs_clt_state_str(enum rtrs_clt_state state);
+void rtrs_clt_path_release_device(struct rtrs_clt_path *path);
+void rtrs_clt_sess_init_dev_pd(struct rtrs_clt_sess *clt);
 int rtrs_clt_ib_client_register(void);
 void rtrs_clt_ib_client_unregister(void);
-void rtrs_clt_sess_init_dev_pd(struct rtrs_clt_sess *clt);
 
 /* rtrs-clt-con.c */
 
@@ -630,11 +646,14 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 
 /* rtrs-clt-io.c */
 
+void rtrs_clt_device_limits(struct rtrs_clt_path *path);
 int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path);
 void rtrs_clt_free_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_io_submit(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_release(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err);
+void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
+		      const struct rtrs_msg_rkey_rsp *msg);
 void rtrs_clt_recv_done(struct ib_cq *cq, struct ib_wc *wc);
 void rtrs_clt_msg_done(struct ib_cq *cq, struct ib_wc *wc);
 int rtrs_clt_post_recvs(struct rtrs_clt_con *con);

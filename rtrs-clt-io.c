@@ -1,0 +1,875 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * RDMA Transport client: one request on the wire
+ *
+ * Way out: the scatterlist is mapped, registered if it must be, and goes out
+ * with one RDMA write whose immediate makes the server look at it. A write
+ * request of few segments takes its data straight from the mapped memory; the
+ * local key covers them and there is nothing to invalidate later. Reads are
+ * registered, since the server writes to them, and so are longer writes.
+ *
+ * Way back: each receive tells by its completion object what was posted. An
+ * answer is matched by chunk number and connection in one compare-and-exchange.
+ *
+ * The end: a request is done when its answer is there, and its send has
+ * completed, since until then the HCA may read the buffers once more to repeat
+ * a lost packet, and its key is invalid. Sends complete on a CQ of their own
+ * that is not armed, and which is polled when an answer comes: by then the
+ * acknowledgment nearly always was there first. If it was not, the CQ is armed
+ * for that one time.
+ */
+#undef pr_fmt
+#define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
+
+#include <linux/rcupdate.h>
+
+#include "rtrs-clt.h"
+#include "rtrs-clt-trace.h"
+#include "rtrs-log.h"
+
+/* Completions taken from a CQ at a time */
+#define REAP_BATCH 8
+
+static struct rtrs_clt_io_req *iu_to_req(struct rtrs_clt_path *path, struct rtrs_iu *iu)
+{
+	return &path->reqs[iu - path->ius];
+}
+
+static struct rtrs_clt_con *wc_to_con(const struct ib_wc *wc)
+{
+	struct rtrs_con *c = wc->qp->qp_context;
+
+	return to_clt_con(c);
+}
+
+static void req_put(struct rtrs_clt_io_req *req)
+{
+	if (atomic_dec_and_test(&req->holds))
+		rtrs_clt_req_finish(req, req->errno);
+}
+
+/*
+ * A failed completion never lets go of a request: what the HCA still does with
+ * the buffers is known only after the drain, so teardown ends the request.
+ */
+static bool wc_failed(struct rtrs_clt_con *con, const struct ib_wc *wc, const char *what)
+{
+	if (likely(wc->status == IB_WC_SUCCESS))
+		return false;
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		rtrs_clt_path_error(con_to_path(con), -EIO, what);
+	return true;
+}
+
+static void rtrs_clt_send_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rtrs_iu *iu = container_of(wc->wr_cqe, struct rtrs_iu, cqe);
+	struct rtrs_clt_con *con = wc_to_con(wc);
+
+	if (wc_failed(con, wc, "a request could not be sent"))
+		return;
+	rtrs_clt_stats_completion(con);
+	req_put(iu_to_req(con_to_path(con), iu));
+}
+
+static void rtrs_clt_reg_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	wc_failed(wc_to_con(wc), wc, "a registration failed");
+}
+
+static void rtrs_clt_inv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rtrs_clt_io_req *req = container_of(wc->wr_cqe, struct rtrs_clt_io_req, inv_cqe);
+
+	if (wc_failed(req->con, wc, "an invalidation failed"))
+		return;
+	req->flags &= ~RTRS_REQ_REGISTERED;
+	req_put(req);
+}
+
+/*
+ * Slots
+ */
+
+static void rtrs_clt_free_slots(struct rtrs_clt_path *path)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->nr_slots; i++)
+		if (path->reqs[i].mr)
+			ib_dereg_mr(path->reqs[i].mr);
+	kvfree(path->reqs);
+	path->reqs = NULL;
+}
+
+/**
+ * rtrs_clt_free_reqs() - free the request slots of a path and what they hold
+ * @path: path without queues; the device is still there
+ *
+ * Context: process, sleeps. Nothing happens if there are none.
+ */
+void rtrs_clt_free_reqs(struct rtrs_clt_path *path)
+{
+	if (!path->reqs)
+		return;
+	rtrs_clt_free_slots(path);
+	rtrs_iu_free(path->ius, path->s.dev->ib_dev, path->nr_slots);
+	path->ius = NULL;
+	kvfree(path->rbufs);
+	path->rbufs = NULL;
+	path->nr_slots = 0;
+}
+
+static struct ib_mr *rtrs_clt_alloc_mr(struct rtrs_clt_path *path)
+{
+	struct ib_pd *pd = path->s.dev->ib_pd;
+	enum ib_mr_type type = IB_MR_TYPE_MEM_REG;
+
+	if (pd->device->attrs.kernel_cap_flags & IBK_SG_GAPS_REG)
+		type = IB_MR_TYPE_SG_GAPS;
+	return ib_alloc_mr(pd, type, path->max_pages_per_mr);
+}
+
+/* Each slot has its MR, also those that had to give it up during teardown. */
+static int rtrs_clt_alloc_mrs(struct rtrs_clt_path *path)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->nr_slots; i++) {
+		struct ib_mr *mr;
+
+		if (path->reqs[i].mr)
+			continue;
+		mr = rtrs_clt_alloc_mr(path);
+		if (IS_ERR(mr))
+			return PTR_ERR(mr);
+		path->reqs[i].mr = mr;
+	}
+	return 0;
+}
+
+/**
+ * rtrs_clt_device_limits() - learn what the HCA of a path allows a request to have
+ * @path: path that has its device
+ *
+ * The number of pages may only shrink: users were told a maximum.
+ */
+void rtrs_clt_device_limits(struct rtrs_clt_path *path)
+{
+	const struct ib_device_attr *attr = &path->s.dev->ib_dev->attrs;
+	unsigned int shift = ilog2(RTRS_CLT_MR_PAGE_SIZE);
+	u64 pages;
+
+	if (attr->page_size_cap)
+		shift = max_t(unsigned int, shift, __ffs64(attr->page_size_cap));
+	pages = min_t(u64, attr->max_mr_size >> shift, attr->max_fast_reg_page_list_len);
+	path->max_pages_per_mr = min_t(u64, pages, path->max_pages_per_mr);
+}
+
+/**
+ * rtrs_clt_alloc_reqs() - see that a path has the request slots it needs
+ * @path: path in its worker, its cid 0 accepted
+ *
+ * Slots survive a reconnect if the server still wants the same sizes and the
+ * path leads over the same HCA, which has freed them otherwise.
+ *
+ * Context: process, sleeps.
+ * Return: 0, -ENOMEM, or what the device says to the allocation of an MR.
+ */
+int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path)
+{
+	u32 nr = path->prm.queue_depth;
+	unsigned int i;
+
+	if (path->reqs && (path->nr_slots != nr || path->ius->size != path->prm.max_hdr_size))
+		rtrs_clt_free_reqs(path);
+	if (path->reqs)
+		return rtrs_clt_alloc_mrs(path);
+
+	path->rbufs = kvcalloc(nr, sizeof(*path->rbufs), GFP_KERNEL);
+	path->reqs = kvcalloc(nr, sizeof(*path->reqs), GFP_KERNEL);
+	path->ius = rtrs_iu_alloc(nr, path->prm.max_hdr_size, GFP_KERNEL, path->s.dev->ib_dev,
+				  DMA_TO_DEVICE, rtrs_clt_send_done);
+	if (!path->rbufs || !path->reqs || !path->ius)
+		goto free;
+	path->nr_slots = nr;
+	for (i = 0; i < nr; i++) {
+		path->reqs[i].iu = &path->ius[i];
+		path->reqs[i].reg_cqe.done = rtrs_clt_reg_done;
+		path->reqs[i].inv_cqe.done = rtrs_clt_inv_done;
+	}
+	return rtrs_clt_alloc_mrs(path);
+
+free:
+	rtrs_iu_free(path->ius, path->s.dev->ib_dev, nr);
+	kvfree(path->reqs);
+	kvfree(path->rbufs);
+	path->ius = NULL;
+	path->reqs = NULL;
+	path->rbufs = NULL;
+	return -ENOMEM;
+}
+
+/*
+ * Way out
+ */
+
+static int rtrs_clt_map_data(struct rtrs_clt_path *path, struct rtrs_clt_io_req *req)
+{
+	int nents;
+
+	req->nents = 0;
+	if (!req->sg_cnt)
+		return req->data_len ? -EINVAL : 0;
+	nents = ib_dma_map_sg(path->s.dev->ib_dev, req->sg, req->sg_cnt, req->dir);
+	if (nents <= 0)
+		return -EINVAL;
+	req->nents = nents;
+	req->flags |= RTRS_REQ_MAPPED;
+	return 0;
+}
+
+static bool rtrs_clt_needs_mr(const struct rtrs_clt_path *path, const struct rtrs_clt_io_req *req)
+{
+	if (!req->nents)
+		return false;
+	if (req->dir == DMA_TO_DEVICE)
+		return req->nents + 1 > path->max_send_sge;
+	return req->nents > 1 || !(path->s.dev->ib_pd->flags & IB_PD_UNSAFE_GLOBAL_RKEY);
+}
+
+static int rtrs_clt_map_mr(struct rtrs_clt_io_req *req, struct ib_reg_wr *reg)
+{
+	struct ib_mr *mr = req->mr;
+	int nr;
+
+	nr = ib_map_mr_sg(mr, req->sg, req->nents, NULL, RTRS_CLT_MR_PAGE_SIZE);
+	if (nr < 0)
+		return nr;
+	if (nr != req->nents || mr->length != req->data_len)
+		return -EINVAL;
+	ib_update_fast_reg_key(mr, ib_inc_rkey(mr->rkey));
+	*reg = (struct ib_reg_wr) {
+		.wr.wr_cqe = &req->reg_cqe,
+		.wr.opcode = IB_WR_REG_MR,
+		.mr = mr,
+		.key = mr->rkey,
+		.access = IB_ACCESS_LOCAL_WRITE,
+	};
+	if (req->dir == DMA_FROM_DEVICE)
+		reg->access |= IB_ACCESS_REMOTE_WRITE;
+	return 0;
+}
+
+/* Data of a write as SGEs; returns their number, or -EINVAL. */
+static int rtrs_clt_fill_sges(const struct rtrs_clt_path *path, struct rtrs_clt_io_req *req,
+			      bool reg, struct ib_sge *sge)
+{
+	struct scatterlist *sg;
+	size_t len = 0;
+	int i;
+
+	if (req->dir == DMA_FROM_DEVICE || !req->nents)
+		return 0;
+	if (reg) {
+		*sge = (struct ib_sge) {
+			.addr = req->mr->iova,
+			.length = req->mr->length,
+			.lkey = req->mr->lkey,
+		};
+		return 1;
+	}
+	for_each_sg(req->sg, sg, req->nents, i) {
+		sge[i] = (struct ib_sge) {
+			.addr = sg_dma_address(sg),
+			.length = sg_dma_len(sg),
+			.lkey = path->s.dev->ib_pd->local_dma_lkey,
+		};
+		len += sge[i].length;
+	}
+	return len == req->data_len ? req->nents : -EINVAL;
+}
+
+/* Places the protocol header behind the user message; returns its length. */
+static size_t rtrs_clt_fill_hdr(const struct rtrs_clt_path *path,
+				const struct rtrs_clt_io_req *req, bool reg)
+{
+	void *hdr = req->iu->buf + req->usr_len;
+
+	if (req->dir == DMA_TO_DEVICE)
+		return rtrs_write_hdr_fill(hdr, req->usr_len);
+	if (reg)
+		return rtrs_read_hdr_fill(hdr, req->usr_len, true, req->mr->iova,
+					  req->mr->rkey, req->mr->length);
+	if (req->nents)
+		return rtrs_read_hdr_fill(hdr, req->usr_len, false, sg_dma_address(req->sg),
+					  path->s.dev->ib_pd->unsafe_global_rkey,
+					  sg_dma_len(req->sg));
+	return rtrs_read_hdr_fill(hdr, req->usr_len, false, 0, 0, 0);
+}
+
+/*
+ * Room for the whole chain, the invalidation that may follow included. The
+ * service connection has a limit besides, that of the server's receives.
+ */
+static int rtrs_clt_reserve(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req, bool reg)
+{
+	int nr = reg ? RTRS_CLT_WR_PER_REQ : 1;
+
+	if (!con->c.cid) {
+		if (atomic_inc_return(&con_to_path(con)->admin_inflight) > RTRS_CLT_ADMIN_MAX) {
+			atomic_dec(&con_to_path(con)->admin_inflight);
+			return -EAGAIN;
+		}
+		req->flags |= RTRS_REQ_ADMIN;
+	}
+	if (atomic_sub_return(nr, &con->c.sq_wr_avail) < RTRS_CLT_SQ_SLACK) {
+		atomic_add(nr, &con->c.sq_wr_avail);
+		return -EAGAIN;
+	}
+	req->nr_wr = nr;
+	return 0;
+}
+
+/*
+ * The queue has refused a chain for which there was room, so the connection is
+ * of no use any more. If a registration may have been taken the request stays
+ * with the HCA, accepted, until teardown has drained the queue.
+ */
+static int rtrs_clt_post_failed(struct rtrs_clt_io_req *req, int err, bool reg)
+{
+	int posted = RTRS_REQ_STATE(RTRS_REQ_POSTED, req->con->c.cid);
+
+	rtrs_clt_path_error(con_to_path(req->con), err, "a request could not be posted");
+	if (reg)
+		return 0;
+	if (atomic_cmpxchg(&req->state, posted, RTRS_REQ_PREPARING) != posted)
+		return 0;
+	return err;
+}
+
+static int rtrs_clt_post_req(struct rtrs_clt_io_req *req, struct ib_sge *sge, int nr_sge,
+			     struct ib_reg_wr *reg)
+{
+	struct rtrs_clt_con *con = req->con;
+	struct rtrs_clt_path *path = con_to_path(con);
+	u32 id = req->permit->mem_id;
+	u32 off = req->data_len + req->usr_len;
+	u64 addr = path->rbufs[id].addr;
+	int err;
+
+	if (req->dir == DMA_FROM_DEVICE)
+		addr += req->data_len;
+	/* I6: the reservation left room for heartbeats and the drain marker */
+	WARN_ON_ONCE(atomic_read(&con->c.sq_wr_avail) < 0);
+
+	atomic_set(&req->holds, 2);
+	/* pairs with the exchange in rtrs_clt_answer(): the slot is complete */
+	atomic_set_release(&req->state, RTRS_REQ_STATE(RTRS_REQ_POSTED, con->c.cid));
+	err = rtrs_iu_post_rdma_write_imm(&con->c, req->iu, sge, nr_sge,
+					  READ_ONCE(path->rbufs[id].rkey), addr,
+					  rtrs_to_io_req_imm(rtrs_io_req_payload(id, off,
+									path->prm.queue_depth)),
+					  IB_SEND_SIGNALED, reg ? &reg->wr : NULL, NULL);
+	return unlikely(err) ? rtrs_clt_post_failed(req, err, reg) : 0;
+}
+
+/**
+ * rtrs_clt_io_submit() - send a prepared request to the server
+ * @req: slot in state PREPARING, of a path that was CONNECTED in the RCU read
+ *	 section in which this is called
+ *
+ * Context: any in which the HCA's post functions may be called. Does not sleep.
+ * Return: 0 if the request was accepted, it may be finished already; a negative
+ * errno if not, with nothing left mapped or counted: -EINVAL for data that
+ * cannot be mapped, or whose length is not what was said; -EAGAIN if the
+ * connection has no room now; what the device says to the post.
+ */
+int rtrs_clt_io_submit(struct rtrs_clt_io_req *req)
+{
+	struct rtrs_clt_con *con = req->con;
+	struct rtrs_clt_path *path = con_to_path(con);
+	struct ib_sge sge[RTRS_CLT_SEND_SGE];
+	struct ib_reg_wr reg_wr;
+	size_t hdr_len;
+	int err, nr;
+	bool reg;
+
+	rtrs_clt_stats_request(path, req->dir == DMA_FROM_DEVICE ? READ : WRITE,
+			       req->data_len + req->usr_len);
+	if (READ_ONCE(path->clt->policy) == MP_POLICY_MIN_INFLIGHT) {
+		atomic_inc(&con->inflight);
+		req->flags |= RTRS_REQ_COUNTED;
+	}
+	err = rtrs_clt_map_data(path, req);
+	if (err)
+		goto release;
+	reg = rtrs_clt_needs_mr(path, req);
+	err = rtrs_clt_reserve(con, req, reg);
+	if (err)
+		goto release;
+	if (reg) {
+		err = rtrs_clt_map_mr(req, &reg_wr);
+		if (err)
+			goto release;
+		req->flags |= RTRS_REQ_REGISTERED;
+	}
+	nr = rtrs_clt_fill_sges(path, req, reg, sge);
+	if (nr < 0) {
+		err = nr;
+		goto release;
+	}
+	hdr_len = rtrs_clt_fill_hdr(path, req, reg);
+	sge[nr] = (struct ib_sge) {
+		.addr = req->iu->dma_addr,
+		.length = req->usr_len + hdr_len,
+		.lkey = path->s.dev->ib_pd->local_dma_lkey,
+	};
+	ib_dma_sync_single_for_device(path->s.dev->ib_dev, req->iu->dma_addr,
+				      req->usr_len + hdr_len, DMA_TO_DEVICE);
+	err = rtrs_clt_post_req(req, sge, nr + 1, reg ? &reg_wr : NULL);
+	if (!err)
+		return 0;
+release:
+	req->flags &= ~RTRS_REQ_REGISTERED;
+	rtrs_clt_req_release(req);
+	return err;
+}
+
+/*
+ * The end
+ */
+
+/**
+ * rtrs_clt_req_release() - give back what a request holds
+ * @req: slot whose buffers the HCA does not need any more
+ *
+ * May be called again without effect. Context: any.
+ */
+void rtrs_clt_req_release(struct rtrs_clt_io_req *req)
+{
+	struct rtrs_clt_con *con = req->con;
+	struct rtrs_clt_path *path = con_to_path(con);
+
+	if (req->flags & RTRS_REQ_MAPPED)
+		ib_dma_unmap_sg(path->s.dev->ib_dev, req->sg, req->sg_cnt, req->dir);
+	if (req->flags & RTRS_REQ_COUNTED)
+		atomic_dec(&con->inflight);
+	if (req->late)
+		atomic_dec(&con->late);
+	if (req->flags & RTRS_REQ_ADMIN)
+		atomic_dec(&path->admin_inflight);
+	req->flags = 0;
+	req->late = false;
+	if (req->nr_wr)
+		atomic_add(req->nr_wr, &con->c.sq_wr_avail);
+	req->nr_wr = 0;
+}
+
+/**
+ * rtrs_clt_req_finish() - confirm a request to its owner
+ * @req: slot in state ANSWERED without holds
+ * @err: for the caller: 0 or negative errno
+ *
+ * The slot may be in use again when this returns. Context: any; calls conf_fn.
+ */
+void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err)
+{
+	void (*conf)(void *priv, int errno) = req->conf;
+	void *priv = req->priv;
+
+	/* I2 */
+	WARN_ON_ONCE(atomic_read(&req->holds) || req->flags & RTRS_REQ_REGISTERED);
+	trace_rtrs_clt_req_done(con_to_path(req->con), req->con->c.cid, req->permit->mem_id,
+				req->dir == DMA_FROM_DEVICE ? READ : WRITE,
+				req->data_len + req->usr_len, err,
+				ktime_to_ns(ktime_sub(ktime_get(), req->start)));
+	rtrs_clt_req_release(req);
+	/* I3 */
+	if (WARN_ON_ONCE((atomic_xchg(&req->state, RTRS_REQ_FREE) & RTRS_REQ_STATE_MASK) !=
+			 RTRS_REQ_ANSWERED))
+		return;
+	conf(priv, err);
+}
+
+/**
+ * rtrs_clt_reap_sends() - handle completions of sends that are there
+ * @con: connection
+ * @budget: handle so many at the most
+ *
+ * Context: any in which conf_fn may be called. May run on several CPUs at once.
+ * Return: number of completions handled.
+ */
+int rtrs_clt_reap_sends(struct rtrs_clt_con *con, int budget)
+{
+	struct ib_wc wc[REAP_BATCH];
+	int done = 0, i, n;
+
+	do {
+		n = ib_poll_cq(con->c.send_cq, min(REAP_BATCH, budget - done), wc);
+		for (i = 0; i < n; i++)
+			wc[i].wr_cqe->done(con->c.send_cq, &wc[i]);
+		if (n > 0)
+			done += n;
+	} while (n == REAP_BATCH && done < budget);
+	return done;
+}
+
+/**
+ * rtrs_clt_arm_sends() - be told of the next completion of a send
+ * @con: connection
+ *
+ * Context: any.
+ */
+void rtrs_clt_arm_sends(struct rtrs_clt_con *con)
+{
+	if (ib_req_notify_cq(con->c.send_cq, IB_CQ_NEXT_COMP | IB_CQ_REPORT_MISSED_EVENTS))
+		irq_poll_sched(&con->iop);
+}
+
+/* The armed CQ speaks; drivers call this with their locks held. */
+void rtrs_clt_send_cq_event(struct ib_cq *cq, void *con)
+{
+	irq_poll_sched(&((struct rtrs_clt_con *)con)->iop);
+}
+
+int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget)
+{
+	struct rtrs_clt_con *con = container_of(iop, struct rtrs_clt_con, iop);
+	int done;
+
+	done = rtrs_clt_reap_sends(con, budget);
+	if (done < budget) {
+		irq_poll_complete(iop);
+		if (atomic_read(&con->late))
+			rtrs_clt_arm_sends(con);
+	}
+	return done;
+}
+
+/*
+ * Way back
+ */
+
+static void rtrs_clt_note_inv_key(struct rtrs_clt_con *con, u32 key)
+{
+	con->inv_keys[con->inv_pos++ % RTRS_CLT_INV_KEYS] = key;
+}
+
+/* Has the server invalidated this key just before? Each key counts once. */
+static bool rtrs_clt_take_inv_key(struct rtrs_clt_con *con, u32 key)
+{
+	unsigned int i;
+
+	for (i = 0; i < RTRS_CLT_INV_KEYS; i++) {
+		if (con->inv_keys[i] == key) {
+			con->inv_keys[i] = 0;
+			return true;
+		}
+	}
+	return false;
+}
+
+static int rtrs_clt_post_inv(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe = &req->inv_cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = req->mr->rkey,
+	};
+
+	atomic_inc(&req->holds);
+	return ib_post_send(con->c.qp, &wr, NULL);
+}
+
+/*
+ * Sees that the key of an answered request becomes invalid. False: the path is
+ * going down, teardown ends the request.
+ */
+static bool rtrs_clt_invalidate(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req, bool inv)
+{
+	int err;
+
+	if (inv && rtrs_clt_take_inv_key(con, req->mr->rkey)) {
+		req->flags &= ~RTRS_REQ_REGISTERED;
+		return true;
+	}
+	if (!rtrs_clt_path_is_connected(con_to_path(con)))
+		return false;
+	err = rtrs_clt_post_inv(con, req);
+	if (err)
+		rtrs_clt_path_error(con_to_path(con), err, "an invalidation could not be posted");
+	return !err;
+}
+
+/*
+ * The answer holds the request until the end of this function, so nobody else
+ * finishes it while we look.
+ */
+static void rtrs_clt_answered(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req, bool inv)
+{
+	bool late;
+
+	if (req->flags & RTRS_REQ_REGISTERED && !rtrs_clt_invalidate(con, req, inv))
+		return;
+	if (atomic_read(&req->holds) > 1)
+		rtrs_clt_reap_sends(con, INT_MAX);
+	late = atomic_read(&req->holds) > 1;
+	if (late) {
+		req->late = true;
+		atomic_inc(&con->late);
+	}
+	req_put(req);
+	if (late)
+		rtrs_clt_arm_sends(con);
+}
+
+/* These return NULL, or what is wrong with the peer. */
+
+static const char *rtrs_clt_answer(struct rtrs_clt_con *con, u32 payload, bool inv)
+{
+	struct rtrs_clt_path *path = con_to_path(con);
+	int posted = RTRS_REQ_STATE(RTRS_REQ_POSTED, con->c.cid);
+	struct rtrs_clt_io_req *req;
+	u32 id;
+	int err;
+
+	rtrs_from_io_rsp_imm(payload, &id, &err);
+	if (id >= path->prm.queue_depth)
+		return "answer with a chunk number that does not exist";
+	req = &path->reqs[id];
+	if (atomic_cmpxchg(&req->state, posted, RTRS_REQ_STATE(RTRS_REQ_ANSWERED, con->c.cid)) !=
+	    posted)
+		return "answer to no request of this connection";
+	req->errno = err;
+	rtrs_clt_answered(con, req, inv);
+	return NULL;
+}
+
+static const char *rtrs_clt_heartbeat(struct rtrs_clt_con *con, u32 type)
+{
+	struct rtrs_clt_path *path = con_to_path(con);
+
+	if (con->c.cid)
+		return "heartbeat on a connection other than 0";
+	rtrs_clt_reap_sends(con, INT_MAX);
+	if (type == RTRS_HB_ACK_IMM) {
+		/* pairs with the heartbeat work: only one answer per heartbeat */
+		if (atomic_xchg(&path->s.hb_outstanding, 0))
+			WRITE_ONCE(path->s.hb_cur_latency,
+				   ktime_sub(ktime_get(), path->s.hb_last_sent));
+		return NULL;
+	}
+	/* A flood of heartbeats is answered as fast as the answers get away. */
+	if (rtrs_clt_path_is_connected(path) && !test_and_set_bit(RTRS_CON_HB_ACK, &con->flags))
+		rtrs_send_hb_ack(&path->s);
+	return NULL;
+}
+
+static const char *rtrs_clt_recv_imm(struct rtrs_clt_con *con, u32 imm)
+{
+	struct rtrs_clt_path *path = con_to_path(con);
+	u32 type, payload;
+
+	rtrs_from_imm(imm, &type, &payload);
+	if (type == RTRS_HB_MSG_IMM || type == RTRS_HB_ACK_IMM)
+		return rtrs_clt_heartbeat(con, type);
+	if (type != RTRS_IO_RSP_IMM && type != RTRS_IO_RSP_W_INV_IMM)
+		return "immediate of unknown type";
+	if (path->prm.new_rkey)
+		return "answer without the new key of its chunk";
+	return rtrs_clt_answer(con, payload, type == RTRS_IO_RSP_W_INV_IMM);
+}
+
+static const char *rtrs_clt_recv_rkey(struct rtrs_clt_con *con, const struct ib_wc *wc,
+				      const struct rtrs_msg_rkey_rsp *msg)
+{
+	struct rtrs_clt_path *path = con_to_path(con);
+	u32 type, payload, id, msg_id, rkey;
+	int err;
+
+	if (!path->prm.new_rkey || !msg)
+		return "message with data, but the server said it sends none";
+	if (rtrs_rkey_rsp_parse(msg, wc->byte_len, path->prm.queue_depth, &id, &rkey))
+		return "malformed message with a new key";
+	rtrs_from_imm(be32_to_cpu(wc->ex.imm_data), &type, &payload);
+	if (type != RTRS_IO_RSP_IMM && type != RTRS_IO_RSP_W_INV_IMM)
+		return "new key with an immediate that is no answer";
+	rtrs_from_io_rsp_imm(payload, &msg_id, &err);
+	if (msg_id != id)
+		return "new key of another chunk than the one answered";
+	/* before the confirmation: the chunk may be written to at once */
+	WRITE_ONCE(path->rbufs[id].rkey, rkey);
+	return rtrs_clt_answer(con, payload, type == RTRS_IO_RSP_W_INV_IMM);
+}
+
+static const char *rtrs_clt_recv_send(struct rtrs_clt_con *con, const struct ib_wc *wc,
+				      const struct rtrs_msg_rkey_rsp *msg)
+{
+	if (wc->wc_flags & IB_WC_WITH_IMM)
+		return rtrs_clt_recv_rkey(con, wc, msg);
+	if (!(wc->wc_flags & IB_WC_WITH_INVALIDATE))
+		return "message that is neither an answer nor an invalidation";
+	if (wc->byte_len)
+		return "invalidation with data";
+	rtrs_clt_note_inv_key(con, wc->ex.invalidate_rkey);
+	return NULL;
+}
+
+/**
+ * rtrs_clt_recv_wc() - handle what has arrived on a path that has its slots
+ * @con: connection
+ * @wc: successful completion of a receive
+ * @msg: its buffer, ready for the CPU; NULL if it had none
+ *
+ * What breaks the protocol brings the path down.
+ *
+ * Context: handler of the receive CQ, in an RCU read section.
+ */
+void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
+		      const struct rtrs_msg_rkey_rsp *msg)
+{
+	struct rtrs_clt_path *path = con_to_path(con);
+	const char *why;
+
+	rtrs_clt_stats_completion(con);
+	if (READ_ONCE(path->s.hb_missed_cnt))
+		WRITE_ONCE(path->s.hb_missed_cnt, 0);
+	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
+		why = rtrs_clt_recv_imm(con, be32_to_cpu(wc->ex.imm_data));
+	else if (wc->opcode == IB_WC_RECV)
+		why = rtrs_clt_recv_send(con, wc, msg);
+	else
+		why = "receive of unknown kind";
+	if (why)
+		rtrs_clt_path_error(path, -EPROTO, why);
+}
+
+/*
+ * Receives
+ */
+
+/* Posts nr receives; with buffers those of con->free_msgs. */
+static int rtrs_clt_post_chain(struct rtrs_clt_con *con, unsigned int nr)
+{
+	struct rtrs_clt_path *path = con_to_path(con);
+	struct ib_recv_wr wr[RTRS_CLT_RECV_BATCH];
+	struct ib_sge sge[RTRS_CLT_RECV_BATCH];
+	unsigned int i, m;
+
+	for (i = 0; i < nr; i++) {
+		wr[i] = (struct ib_recv_wr) {
+			.next = i + 1 < nr ? &wr[i + 1] : NULL,
+			.wr_cqe = &con->recv_cqe,
+		};
+		if (!con->msgs)
+			continue;
+		m = con->free_msgs[i];
+		sge[i] = (struct ib_sge) {
+			.addr = con->msgs_dma + m * sizeof(*con->msgs),
+			.length = sizeof(*con->msgs),
+			.lkey = path->s.dev->ib_pd->local_dma_lkey,
+		};
+		wr[i].wr_cqe = &con->msg_cqe[m];
+		wr[i].sg_list = &sge[i];
+		wr[i].num_sge = 1;
+	}
+	return ib_post_recv(con->c.qp, wr, NULL);
+}
+
+static void rtrs_clt_repost(struct rtrs_clt_con *con, u32 msg)
+{
+	int err;
+
+	con->free_msgs[con->nr_free++] = msg;
+	if (con->nr_free < RTRS_CLT_RECV_BATCH)
+		return;
+	con->nr_free = 0;
+	if (!rtrs_clt_path_is_connected(con_to_path(con))) {
+		rtrs_clt_path_error(con_to_path(con), -EPROTO, "messages before the path is up");
+		return;
+	}
+	err = rtrs_clt_post_chain(con, RTRS_CLT_RECV_BATCH);
+	if (err)
+		rtrs_clt_path_error(con_to_path(con), err, "receives could not be posted");
+}
+
+/* A receive without a buffer */
+void rtrs_clt_recv_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rtrs_clt_con *con = wc_to_con(wc);
+
+	if (wc_failed(con, wc, "a receive failed"))
+		return;
+	rcu_read_lock();
+	rtrs_clt_repost(con, 0);
+	rtrs_clt_recv_wc(con, wc, NULL);
+	rcu_read_unlock();
+}
+
+/* A receive with one of the buffers of con->msgs */
+void rtrs_clt_msg_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rtrs_clt_con *con = wc_to_con(wc);
+	struct rtrs_clt_path *path = con_to_path(con);
+	u32 i = wc->wr_cqe - con->msg_cqe;
+	struct rtrs_msg_rkey_rsp msg;
+
+	if (wc_failed(con, wc, "a receive failed"))
+		return;
+	rcu_read_lock();
+	ib_dma_sync_single_for_cpu(path->s.dev->ib_dev, con->msgs_dma + i * sizeof(msg),
+				   sizeof(msg), DMA_FROM_DEVICE);
+	msg = con->msgs[i];
+	ib_dma_sync_single_for_device(path->s.dev->ib_dev, con->msgs_dma + i * sizeof(msg),
+				      sizeof(msg), DMA_FROM_DEVICE);
+	rtrs_clt_repost(con, i);
+	rtrs_clt_recv_wc(con, wc, &msg);
+	rcu_read_unlock();
+}
+
+/**
+ * rtrs_clt_nr_recvs() - receives that a connection keeps posted at the most
+ * @con: connection of a path whose queue depth is known
+ *
+ * An answer takes up to two, one of them for the invalidation. The service
+ * connection has heartbeats besides. One batch more may wait to be posted.
+ *
+ * Return: the number.
+ */
+u32 rtrs_clt_nr_recvs(const struct rtrs_clt_con *con)
+{
+	u32 qd = con_to_path(con)->prm.queue_depth;
+
+	if (!con->c.cid)
+		return 2 * min_t(u32, qd, RTRS_CLT_ADMIN_MAX) + RTRS_CLT_SQ_SLACK +
+			RTRS_CLT_RECV_BATCH;
+	return 2 * qd + RTRS_CLT_RECV_BATCH;
+}
+
+/**
+ * rtrs_clt_post_recvs() - fill the receive queue of a new connection
+ * @con: connection in the worker of its path
+ *
+ * Return: 0 or what the device says to the post.
+ */
+int rtrs_clt_post_recvs(struct rtrs_clt_con *con)
+{
+	u32 nr = rtrs_clt_nr_recvs(con);
+	u32 i, n;
+	int err;
+
+	con->nr_free = 0;
+	con->inv_pos = 0;
+	memset(con->inv_keys, 0, sizeof(con->inv_keys));
+	for (i = 0; i < nr; i += n) {
+		n = min_t(u32, nr - i, RTRS_CLT_RECV_BATCH);
+		for (u32 k = 0; k < n; k++)
+			con->free_msgs[k] = i + k;
+		err = rtrs_clt_post_chain(con, n);
+		if (err)
+			return err;
+	}
+	return 0;
+}

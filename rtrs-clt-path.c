@@ -1,0 +1,1094 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * RDMA Transport client: the path as an object
+ *
+ * Allocation and the one release; the published path set; the worker, which
+ * does everything slow that happens to a path, driven by the path's state; and
+ * what others may ask of it. Also here: what the HCA tells us.
+ */
+#undef pr_fmt
+#define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
+
+#include <linux/moduleparam.h>
+#include <linux/random.h>
+#include <linux/sched/mm.h>
+
+#include "rtrs-clt.h"
+#include "rtrs-clt-trace.h"
+#include "rtrs-log.h"
+
+/* Between two tries of one attempt, while the server still has the old path */
+#define RETRY_MIN_MS 20U
+#define RETRY_MAX_MS 250U
+
+/* What a step of the worker wants next: jiffies to wait, or one of these */
+#define STEP_AGAIN 0L
+#define STEP_IDLE (-1L)
+
+static unsigned int connect_timeout_ms = 2000;
+
+static int connect_timeout_set(const char *val, const struct kernel_param *kp)
+{
+	return param_set_uint_minmax(val, kp, 100, 60000);
+}
+
+static const struct kernel_param_ops connect_timeout_ops = {
+	.set = connect_timeout_set,
+	.get = param_get_uint,
+};
+
+module_param_cb(connect_timeout_ms, &connect_timeout_ops, &connect_timeout_ms, 0644);
+MODULE_PARM_DESC(connect_timeout_ms,
+		 "Time limit of one attempt to connect a path, ms, 100 to 60000 (default 2000)");
+
+/**
+ * rtrs_clt_connect_deadline() - the end of an attempt that begins now
+ *
+ * Return: a time in jiffies.
+ */
+unsigned long rtrs_clt_connect_deadline(void)
+{
+	return jiffies + msecs_to_jiffies(READ_ONCE(connect_timeout_ms));
+}
+
+static const char * const rtrs_clt_state_names[RTRS_CLT_STATE_NR] = {
+	[RTRS_CLT_CONNECTING] = "connecting",
+	[RTRS_CLT_CONNECTING_ERR] = "connecting_err",
+	[RTRS_CLT_RECONNECTING] = "reconnecting",
+	[RTRS_CLT_CONNECTED] = "connected",
+	[RTRS_CLT_CLOSING] = "closing",
+	[RTRS_CLT_CLOSED] = "closed",
+	[RTRS_CLT_DEAD] = "dead",
+};
+
+/**
+ * rtrs_clt_state_str() - name of a path state, for people
+ * @state: the state
+ *
+ * Return: a constant string.
+ */
+const char *rtrs_clt_state_str(enum rtrs_clt_state state)
+{
+	return rtrs_clt_state_names[state];
+}
+
+/**
+ * rtrs_clt_path_name() - what a path is called
+ * @path: the path
+ * @buf: room for the name
+ * @len: its size, bytes
+ *
+ * Return: @buf, holding source and destination address.
+ */
+const char *rtrs_clt_path_name(const struct rtrs_clt_path *path, char *buf, size_t len)
+{
+	struct rtrs_addr addr = {
+		.src = (struct sockaddr_storage *)&path->s.src_addr,
+		.dst = (struct sockaddr_storage *)&path->s.dst_addr,
+	};
+
+	if (path->s.src_addr.ss_family)
+		rtrs_addr_to_str(&addr, buf, len);
+	else
+		sockaddr_to_str((struct sockaddr *)&path->s.dst_addr, buf, len);
+	return buf;
+}
+
+/*
+ * Waking and kicking
+ */
+
+/* Asks the worker to look at the path again. */
+static void rtrs_clt_path_kick(struct rtrs_clt_path *path)
+{
+	lockdep_assert_held(&path->lock);
+	/* I5 */
+	if (WARN_ON_ONCE(path->state == RTRS_CLT_DEAD))
+		return;
+	path->kicked = true;
+	mod_delayed_work(rtrs_clt_wq, &path->work, 0);
+}
+
+/**
+ * rtrs_clt_path_progress() - tell the waiting worker that something happened
+ * @path: path that is coming up
+ *
+ * Context: any.
+ */
+void rtrs_clt_path_progress(struct rtrs_clt_path *path)
+{
+	wake_up_all(&path->wait);
+}
+
+/* An attempt has ended, or the path is closed: tells those who asked for it. */
+static void rtrs_clt_path_result(struct rtrs_clt_path *path, int err)
+{
+	spin_lock_irq(&path->lock);
+	path->result = err;
+	path->results++;
+	spin_unlock_irq(&path->lock);
+	wake_up_all(&path->wait);
+}
+
+/* Waits for the result after number @seen; -EINTR if a signal came first. */
+int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen)
+{
+	if (wait_event_interruptible(path->wait, READ_ONCE(path->results) != seen))
+		return -EINTR;
+	return READ_ONCE(path->result);
+}
+
+/* Reconnect delay of the session, 20 % more or less: not all come at once */
+static unsigned long rtrs_clt_reconnect_delay(const struct rtrs_clt_path *path)
+{
+	u32 ms = READ_ONCE(path->clt->reconnect_delay_sec) * MSEC_PER_SEC;
+
+	return msecs_to_jiffies(ms - ms / 5 + get_random_u32_below(ms / 5 * 2 + 1));
+}
+
+static void rtrs_clt_path_note_err(struct rtrs_clt_path *path, int err, const char *why)
+{
+	path->last_err = err;
+	path->last_why = why;
+}
+
+/**
+ * rtrs_clt_path_error() - begin the recovery of a path on which something failed
+ * @path: the path
+ * @err: negative errno
+ * @why: static text for people
+ *
+ * Only the first error of a path that is up or coming up has an effect. It
+ * takes the path out of use at once; its worker does the rest.
+ *
+ * Context: any.
+ */
+void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why)
+{
+	unsigned long flags;
+	bool first;
+
+	trace_rtrs_rdma_error_recovery(path);
+	spin_lock_irqsave(&path->lock, flags);
+	first = rtrs_clt_change_state(path, path->state == RTRS_CLT_CONNECTED ?
+				      RTRS_CLT_RECONNECTING : RTRS_CLT_CONNECTING_ERR);
+	if (first) {
+		rtrs_clt_path_note_err(path, err, why);
+		path->due = jiffies + rtrs_clt_reconnect_delay(path);
+		rtrs_clt_path_kick(path);
+	}
+	spin_unlock_irqrestore(&path->lock, flags);
+	if (first)
+		trace_rtrs_clt_path_failure(path, err, why);
+}
+
+/**
+ * rtrs_clt_path_close_async() - have a path closed
+ * @path: the path
+ * @err: what a running attempt to connect shall end with, negative errno
+ * @why: static text for people
+ *
+ * Context: any. The path is closed some time after the call.
+ */
+void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *why)
+{
+	unsigned long flags;
+
+	trace_rtrs_clt_close_conns(path);
+	spin_lock_irqsave(&path->lock, flags);
+	if (rtrs_clt_change_state(path, RTRS_CLT_CLOSING)) {
+		rtrs_clt_path_note_err(path, err, why);
+		rtrs_clt_path_kick(path);
+	}
+	spin_unlock_irqrestore(&path->lock, flags);
+}
+
+/*
+ * Waits for what the local HCA needs, well under a second. The path may be
+ * reconnected by somebody else before we look again, so closings are counted.
+ */
+static void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why)
+{
+	unsigned int seen = READ_ONCE(path->closes);
+
+	rtrs_clt_path_close_async(path, err, why);
+	wait_event(path->wait, READ_ONCE(path->closes) != seen ||
+		   rtrs_clt_path_state(path) >= RTRS_CLT_CLOSED);
+}
+
+/*
+ * Heartbeat
+ */
+
+static void rtrs_clt_hb_error(struct rtrs_con *con)
+{
+	rtrs_clt_path_error(to_clt_path(con->path), -ETIMEDOUT, "no heartbeat from the server");
+}
+
+static void rtrs_clt_hb_sent(struct ib_wc *wc)
+{
+	struct rtrs_con *con = wc->qp->qp_context;
+
+	if (wc->status == IB_WC_SUCCESS) {
+		atomic_inc(&con->sq_wr_avail);
+		rtrs_clt_stats_completion(to_clt_con(con));
+	} else if (wc->status != IB_WC_WR_FLUSH_ERR) {
+		rtrs_clt_path_error(to_clt_path(con->path), -EIO, "a heartbeat could not be sent");
+	}
+}
+
+static void rtrs_clt_hb_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	rtrs_clt_hb_sent(wc);
+}
+
+static void rtrs_clt_hb_ack_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rtrs_con *con = wc->qp->qp_context;
+
+	clear_bit(RTRS_CON_HB_ACK, &to_clt_con(con)->flags);
+	rtrs_clt_hb_sent(wc);
+}
+
+static void rtrs_clt_init_hb(struct rtrs_clt_path *path)
+{
+	path->hb_cqe.done = rtrs_clt_hb_done;
+	path->hb_ack_cqe.done = rtrs_clt_hb_ack_done;
+	path->s.hb_ack_cqe = &path->hb_ack_cqe;
+	/* every send is signalled, what counts them needs no interval */
+	path->s.signal_interval = 1;
+	rtrs_init_hb(&path->s, &path->hb_cqe, path->clt->hb_interval_ms, path->clt->hb_missed_max,
+		     rtrs_clt_hb_error, rtrs_clt_wq);
+}
+
+/**
+ * rtrs_clt_path_start_hb() - start the heartbeat as the session wants it now
+ * @path: path in its worker, just CONNECTED
+ *
+ * The first tick comes an interval later.
+ */
+void rtrs_clt_path_start_hb(struct rtrs_clt_path *path)
+{
+	WRITE_ONCE(path->s.hb_interval_ms, READ_ONCE(path->clt->hb_interval_ms));
+	WRITE_ONCE(path->s.hb_missed_max, READ_ONCE(path->clt->hb_missed_max));
+	rtrs_start_hb(&path->s);
+}
+
+/*
+ * The worker
+ */
+
+/**
+ * rtrs_clt_path_release_device() - give up what a path has on its HCA
+ * @path: path without queues, in its worker or in the CM handler of cid 0
+ *
+ * Context: process, sleeps.
+ */
+void rtrs_clt_path_release_device(struct rtrs_clt_path *path)
+{
+	struct rtrs_ib_dev *dev = path->s.dev;
+	unsigned int i;
+
+	if (!dev)
+		return;
+	rtrs_clt_free_reqs(path);
+	for (i = 0; i < path->s.con_num; i++)
+		rtrs_clt_con_free_msgs(to_clt_con(path->s.con[i]));
+	WRITE_ONCE(path->s.dev, NULL);
+	rtrs_ib_dev_put(dev);
+}
+
+static void rtrs_clt_for_each_con(struct rtrs_clt_path *path,
+				  void (*fn)(struct rtrs_clt_con *con))
+{
+	unsigned int i;
+
+	for (i = 0; i < path->s.con_num; i++)
+		fn(to_clt_con(path->s.con[i]));
+}
+
+/*
+ * The only teardown. Requests fail over as soon as the queues are drained,
+ * before anything else is cleaned up. The ids go last: they keep the HCA.
+ */
+static void rtrs_clt_path_teardown(struct rtrs_clt_path *path, bool release)
+{
+	if (!path->torn_down) {
+		/* nobody posts for this path any more, see "RCU" in rtrs-clt.h */
+		synchronize_rcu();
+		rtrs_stop_hb(&path->s);
+		rtrs_clt_for_each_con(path, rtrs_clt_con_stop);
+		rtrs_clt_for_each_con(path, rtrs_clt_con_drain);
+		rtrs_clt_path_fail_reqs(path);
+		rtrs_clt_path_down(path);
+		WRITE_ONCE(path->s.hb_cur_latency, 0);
+		rtrs_clt_for_each_con(path, rtrs_clt_con_destroy_queues);
+	}
+	if (release)
+		rtrs_clt_path_release_device(path);
+	if (!path->torn_down)
+		rtrs_clt_for_each_con(path, rtrs_clt_con_destroy_id);
+	path->torn_down = true;
+}
+
+/* Is it worth to try once more before this attempt's deadline? */
+static bool rtrs_clt_path_may_retry(const struct rtrs_clt_path *path, int err)
+{
+	if (err != -ECONNRESET && err != -EEXIST && err != -EBUSY)
+		return false;
+	if (path->give_up || READ_ONCE(path->clt->closing))
+		return false;
+	return time_before(jiffies + msecs_to_jiffies(RETRY_MIN_MS), path->deadline);
+}
+
+/* Tries come quickly at first, then at a rate that does not flood the server. */
+static unsigned long rtrs_clt_retry_pause(const struct rtrs_clt_path *path)
+{
+	unsigned int left = jiffies_to_msecs(path->deadline - jiffies);
+	unsigned int limit = READ_ONCE(connect_timeout_ms);
+	unsigned int spent = limit > left ? limit - left : 0;
+
+	return msecs_to_jiffies(clamp(spent / 2, RETRY_MIN_MS, RETRY_MAX_MS));
+}
+
+static void rtrs_clt_log_up(struct rtrs_clt_path *path, ktime_t began)
+{
+	char name[RTRS_CLT_PATH_NAME];
+
+	rtrs_info(path->clt, "path %s is up, connected in %lld ms, attempt %u\n",
+		  rtrs_clt_path_name(path, name, sizeof(name)),
+		  ktime_ms_delta(ktime_get(), began), path->reconnect_attempts);
+}
+
+static long rtrs_clt_step_connecting(struct rtrs_clt_path *path)
+{
+	ktime_t began = ktime_get();
+	int err;
+
+	path->torn_down = false;
+	err = rtrs_clt_path_connect(path);
+	if (err)
+		return STEP_AGAIN;
+	rtrs_clt_log_up(path, began);
+	path->ever_up = true;
+	path->reconnect_attempts = 0;
+	rtrs_clt_path_result(path, 0);
+	return STEP_IDLE;
+}
+
+static bool rtrs_clt_path_schedule(struct rtrs_clt_path *path, unsigned long due)
+{
+	bool ok;
+
+	spin_lock_irq(&path->lock);
+	path->due = due;
+	ok = rtrs_clt_change_state(path, RTRS_CLT_RECONNECTING);
+	spin_unlock_irq(&path->lock);
+	return ok;
+}
+
+static long rtrs_clt_step_connecting_err(struct rtrs_clt_path *path)
+{
+	int err = READ_ONCE(path->last_err);
+	char name[RTRS_CLT_PATH_NAME];
+
+	rtrs_clt_path_teardown(path, false);
+	if (rtrs_clt_path_may_retry(path, err)) {
+		path->retry = true;
+		rtrs_clt_path_schedule(path, jiffies + rtrs_clt_retry_pause(path));
+		return STEP_AGAIN;
+	}
+	rtrs_err(path->clt, "path %s cannot be connected: %s (%pe)\n",
+		 rtrs_clt_path_name(path, name, sizeof(name)), path->last_why, ERR_PTR(err));
+	if (!path->ever_up || path->give_up) {
+		if (path->ever_up)
+			atomic_inc(&path->stats.reconnects_failed);
+		rtrs_clt_path_close_async(path, err, path->last_why);
+		return STEP_AGAIN;
+	}
+	atomic_inc(&path->stats.reconnects_failed);
+	rtrs_clt_path_schedule(path, jiffies + rtrs_clt_reconnect_delay(path));
+	rtrs_clt_path_result(path, err);
+	return STEP_AGAIN;
+}
+
+static bool rtrs_clt_attempts_exhausted(const struct rtrs_clt_path *path)
+{
+	int max = READ_ONCE(path->clt->max_reconnect_attempts);
+
+	return max >= 0 && path->reconnect_attempts >= max;
+}
+
+/* Begins the attempt that is due. Returns how long to wait for it, or 0. */
+static long rtrs_clt_begin_attempt(struct rtrs_clt_path *path)
+{
+	bool manual, exhausted = false;
+	long left;
+
+	spin_lock_irq(&path->lock);
+	manual = test_and_clear_bit(RTRS_WISH_MANUAL, &path->wishes);
+	if (test_and_clear_bit(RTRS_WISH_NOW, &path->wishes) || manual)
+		path->due = jiffies;
+	if (manual) {
+		path->reconnect_attempts = 0;
+		path->give_up = false;
+		path->retry = false;
+	}
+	left = path->due - jiffies;
+	if (left <= 0) {
+		exhausted = !manual && !path->retry && rtrs_clt_attempts_exhausted(path);
+		if (!exhausted)
+			rtrs_clt_change_state(path, RTRS_CLT_CONNECTING);
+	}
+	spin_unlock_irq(&path->lock);
+	if (left > 0)
+		return left;
+	if (exhausted) {
+		rtrs_clt_path_close_async(path, path->last_err, "all reconnect attempts used up");
+		return STEP_AGAIN;
+	}
+	if (!path->retry) {
+		path->reconnect_attempts++;
+		path->deadline = rtrs_clt_connect_deadline();
+		trace_rtrs_clt_reconnect_work(path);
+	}
+	path->retry = false;
+	return STEP_AGAIN;
+}
+
+static long rtrs_clt_step_reconnecting(struct rtrs_clt_path *path)
+{
+	char name[RTRS_CLT_PATH_NAME];
+
+	if (!path->torn_down) {
+		rtrs_err(path->clt, "path %s is lost: %s (%pe)\n",
+			 rtrs_clt_path_name(path, name, sizeof(name)), path->last_why,
+			 ERR_PTR(path->last_err));
+		rtrs_clt_path_teardown(path, false);
+	}
+	return rtrs_clt_begin_attempt(path);
+}
+
+static long rtrs_clt_step_connected(struct rtrs_clt_path *path)
+{
+	if (test_and_clear_bit(RTRS_WISH_HEARTBEAT, &path->wishes)) {
+		rtrs_stop_hb(&path->s);
+		rtrs_clt_path_start_hb(path);
+	}
+	return STEP_IDLE;
+}
+
+static long rtrs_clt_step_closing(struct rtrs_clt_path *path)
+{
+	char name[RTRS_CLT_PATH_NAME];
+
+	rtrs_clt_path_teardown(path, true);
+	if (path->ever_up)
+		rtrs_info(path->clt, "path %s is closed: %s\n",
+			  rtrs_clt_path_name(path, name, sizeof(name)), path->last_why);
+	path->reconnect_attempts = 0;
+	path->retry = false;
+	/* the result first: whoever waits for CLOSED may free the path */
+	rtrs_clt_path_result(path, path->last_err ?: -ECONNABORTED);
+	spin_lock_irq(&path->lock);
+	path->closes++;
+	rtrs_clt_change_state(path, RTRS_CLT_CLOSED);
+	spin_unlock_irq(&path->lock);
+	return STEP_IDLE;
+}
+
+static long rtrs_clt_step_idle(struct rtrs_clt_path *path)
+{
+	return STEP_IDLE;
+}
+
+static long (* const rtrs_clt_steps[RTRS_CLT_STATE_NR])(struct rtrs_clt_path *path) = {
+	[RTRS_CLT_CONNECTING] = rtrs_clt_step_connecting,
+	[RTRS_CLT_CONNECTING_ERR] = rtrs_clt_step_connecting_err,
+	[RTRS_CLT_RECONNECTING] = rtrs_clt_step_reconnecting,
+	[RTRS_CLT_CONNECTED] = rtrs_clt_step_connected,
+	[RTRS_CLT_CLOSING] = rtrs_clt_step_closing,
+	[RTRS_CLT_CLOSED] = rtrs_clt_step_idle,
+	[RTRS_CLT_DEAD] = rtrs_clt_step_idle,
+};
+
+/*
+ * The block device above may be what frees memory, so nothing here waits for
+ * IO to get some.
+ */
+static void rtrs_clt_path_work(struct work_struct *work)
+{
+	struct rtrs_clt_path *path = container_of(work, struct rtrs_clt_path, work.work);
+	unsigned int noio = memalloc_noio_save();
+	enum rtrs_clt_state state;
+	long wait;
+
+	do {
+		spin_lock_irq(&path->lock);
+		path->kicked = false;
+		state = path->state;
+		spin_unlock_irq(&path->lock);
+
+		wait = rtrs_clt_steps[state](path);
+
+		spin_lock_irq(&path->lock);
+		if (path->kicked)
+			wait = STEP_AGAIN;
+		else if (wait > 0)
+			mod_delayed_work(rtrs_clt_wq, &path->work, wait);
+		spin_unlock_irq(&path->lock);
+	} while (wait == STEP_AGAIN);
+	memalloc_noio_restore(noio);
+}
+
+/*
+ * What others ask of a path
+ */
+
+/**
+ * rtrs_clt_path_start() - have a new path connected for the first time
+ * @path: published path
+ * @deadline: in jiffies, when the attempt shall have ended
+ */
+void rtrs_clt_path_start(struct rtrs_clt_path *path, unsigned long deadline)
+{
+	spin_lock_irq(&path->lock);
+	path->deadline = deadline;
+	rtrs_clt_path_kick(path);
+	spin_unlock_irq(&path->lock);
+}
+
+/**
+ * rtrs_clt_path_hb_changed() - tell a path that its session's heartbeat changed
+ * @path: the path
+ */
+void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path)
+{
+	spin_lock_irq(&path->lock);
+	if (path->state != RTRS_CLT_DEAD) {
+		set_bit(RTRS_WISH_HEARTBEAT, &path->wishes);
+		rtrs_clt_path_kick(path);
+	}
+	spin_unlock_irq(&path->lock);
+}
+
+/* The states in which a path can be asked to reconnect */
+static bool rtrs_clt_path_may_reconnect(const struct rtrs_clt_path *path)
+{
+	lockdep_assert_held(&path->lock);
+	if (READ_ONCE(path->clt->closing) || test_bit(RTRS_WISH_REMOVE, &path->wishes))
+		return false;
+	return path->state == RTRS_CLT_CONNECTED || path->state == RTRS_CLT_RECONNECTING ||
+	       path->state == RTRS_CLT_CLOSED;
+}
+
+/**
+ * rtrs_clt_path_reconnect() - take a path down if it is up, and connect it now
+ * @path: path that was up before
+ *
+ * Tries at once and whatever max_reconnect_attempts says. If that fails the
+ * automatic attempts go on from the beginning.
+ *
+ * Context: process, sleeps for one attempt at the most.
+ * Return: 0 if the path is up; -ENOTCONN if the attempt failed, the reason is
+ * in the path's last error; -EBUSY if the path is just connecting, closing or
+ * being removed; -EINTR on a signal, the attempt goes on then.
+ */
+int rtrs_clt_path_reconnect(struct rtrs_clt_path *path)
+{
+	unsigned int seen;
+	int err;
+
+	spin_lock_irq(&path->lock);
+	if (!rtrs_clt_path_may_reconnect(path)) {
+		spin_unlock_irq(&path->lock);
+		return -EBUSY;
+	}
+	if (rtrs_clt_change_state(path, RTRS_CLT_RECONNECTING))
+		rtrs_clt_path_note_err(path, -ECONNABORTED, "reconnect was asked for");
+	set_bit(RTRS_WISH_MANUAL, &path->wishes);
+	seen = path->results;
+	rtrs_clt_path_kick(path);
+	spin_unlock_irq(&path->lock);
+
+	err = rtrs_clt_path_wait_result(path, seen);
+	return err && err != -EINTR ? -ENOTCONN : err;
+}
+
+/**
+ * rtrs_clt_path_disconnect() - close a path; it stays in its session
+ * @path: the path
+ *
+ * Context: process, sleeps until the path is closed.
+ */
+void rtrs_clt_path_disconnect(struct rtrs_clt_path *path)
+{
+	rtrs_clt_path_close(path, -ECONNABORTED, "disconnect was asked for");
+}
+
+/* CLOSED once more, or nothing: reconnect is refused from now on */
+static void rtrs_clt_path_kill(struct rtrs_clt_path *path)
+{
+	rtrs_clt_path_close(path, -ECONNABORTED, "the path is removed");
+	spin_lock_irq(&path->lock);
+	rtrs_clt_change_state(path, RTRS_CLT_DEAD);
+	spin_unlock_irq(&path->lock);
+	cancel_delayed_work_sync(&path->work);
+}
+
+/**
+ * rtrs_clt_path_remove() - close a path and take it out of its session
+ * @path: published path; gone when this returns 0
+ *
+ * Context: process, sleeps until the path is closed.
+ * Return: 0; -EBUSY if somebody else is just removing the path.
+ */
+int rtrs_clt_path_remove(struct rtrs_clt_path *path)
+{
+	bool taken;
+
+	spin_lock_irq(&path->lock);
+	taken = test_and_set_bit(RTRS_WISH_REMOVE, &path->wishes);
+	spin_unlock_irq(&path->lock);
+	if (taken)
+		return -EBUSY;
+	rtrs_clt_path_kill(path);
+	rtrs_clt_destroy_path_files(path);
+	rtrs_clt_path_unpublish(path);
+	rtrs_clt_path_put(path);
+	return 0;
+}
+
+/**
+ * rtrs_clt_path_add() - add a path to a session and bring it up
+ * @clt: open session
+ * @addr: its addresses; src may be NULL
+ *
+ * Context: process, sleeps for one attempt to connect at the most.
+ * Return: 0; -EEXIST if the session has that path; -ENOSPC if it has
+ * MAX_PATHS_NUM; -EBUSY if it is being closed; -ENOMEM; -EINTR on a signal; or
+ * why the path cannot be connected. Nothing is left of the path then.
+ */
+int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr)
+{
+	struct rtrs_clt_path *path;
+	int err;
+
+	path = rtrs_clt_path_alloc(clt, addr);
+	if (IS_ERR(path))
+		return PTR_ERR(path);
+	err = rtrs_clt_path_publish(path);
+	if (err) {
+		rtrs_clt_path_put(path);
+		return err;
+	}
+	rtrs_clt_path_start(path, rtrs_clt_connect_deadline());
+	err = rtrs_clt_path_wait_result(path, 0);
+	if (!err)
+		err = rtrs_clt_create_path_files(path);
+	if (err)
+		rtrs_clt_path_remove(path);
+	return err;
+}
+
+/*
+ * The path set
+ */
+
+static bool rtrs_clt_same_sockaddr(const struct sockaddr_storage *a,
+				   const struct sockaddr_storage *b)
+{
+	const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+	const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+	const struct sockaddr_ib *ai = (const void *)a, *bi = (const void *)b;
+
+	if (a->ss_family != b->ss_family)
+		return false;
+	switch (a->ss_family) {
+	case AF_INET:
+		return a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+	case AF_INET6:
+		return ipv6_addr_equal(&a6->sin6_addr, &b6->sin6_addr) &&
+		       a6->sin6_scope_id == b6->sin6_scope_id;
+	case AF_IB:
+		return !memcmp(&ai->sib_addr, &bi->sib_addr, sizeof(ai->sib_addr));
+	}
+	return true;
+}
+
+/**
+ * rtrs_clt_path_same_addr() - does a path lead over these addresses?
+ * @path: the path
+ * @addr: addresses; src may be NULL
+ *
+ * Ports do not count, as with the server.
+ *
+ * Return: true if it does.
+ */
+bool rtrs_clt_path_same_addr(const struct rtrs_clt_path *path, const struct rtrs_addr *addr)
+{
+	if (!rtrs_clt_same_sockaddr(&path->s.dst_addr, addr->dst))
+		return false;
+	if (!addr->src)
+		return !path->s.src_addr.ss_family;
+	return rtrs_clt_same_sockaddr(&path->s.src_addr, addr->src);
+}
+
+static bool rtrs_clt_set_has_addr(const struct rtrs_clt_path_set *set,
+				  const struct rtrs_clt_path *path)
+{
+	struct rtrs_addr addr = {
+		.src = path->s.src_addr.ss_family ?
+			(struct sockaddr_storage *)&path->s.src_addr : NULL,
+		.dst = (struct sockaddr_storage *)&path->s.dst_addr,
+	};
+	unsigned int i;
+
+	for (i = 0; i < set->nr; i++)
+		if (rtrs_clt_path_same_addr(set->path[i], &addr))
+			return true;
+	return false;
+}
+
+/**
+ * rtrs_clt_path_is_twin() - has the session another path of these addresses?
+ * @path: member of its session
+ * @src: source address that the path is about to have
+ *
+ * For a path without a given source that is known only once cid 0 is accepted.
+ *
+ * Return: true if it has.
+ */
+bool rtrs_clt_path_is_twin(struct rtrs_clt_path *path, struct sockaddr_storage *src)
+{
+	struct rtrs_addr addr = { .src = src, .dst = &path->s.dst_addr };
+	const struct rtrs_clt_path_set *set;
+	bool twin = false;
+	unsigned int i;
+
+	rcu_read_lock();
+	set = rcu_dereference(path->clt->paths);
+	for (i = 0; i < set->nr && !twin; i++)
+		twin = set->path[i] != path && rtrs_clt_path_same_addr(set->path[i], &addr);
+	rcu_read_unlock();
+	return twin;
+}
+
+static struct rtrs_clt_path_set *rtrs_clt_set_alloc(unsigned int nr)
+{
+	struct rtrs_clt_path_set *set;
+
+	set = kzalloc(struct_size(set, path, nr), GFP_KERNEL);
+	if (set)
+		set->nr = nr;
+	return set;
+}
+
+static struct rtrs_clt_path_set *rtrs_clt_cur_set(struct rtrs_clt_sess *clt)
+{
+	return rcu_dereference_protected(clt->paths, lockdep_is_held(&clt->paths_mutex));
+}
+
+/* A set is small, so the one that replaces it is always a copy. */
+static int rtrs_clt_set_add(struct rtrs_clt_sess *clt, struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_path_set *old = rtrs_clt_cur_set(clt), *new;
+
+	if (READ_ONCE(clt->closing))
+		return -EBUSY;
+	if (rtrs_clt_set_has_addr(old, path))
+		return -EEXIST;
+	if (old->nr == MAX_PATHS_NUM)
+		return -ENOSPC;
+	new = rtrs_clt_set_alloc(old->nr + 1);
+	if (!new)
+		return -ENOMEM;
+	memcpy(new->path, old->path, old->nr * sizeof(*old->path));
+	new->path[old->nr] = path;
+	path->first_conn = !old->nr;
+	path->published = true;
+	rcu_assign_pointer(clt->paths, new);
+	kfree_rcu(old, rcu);
+	return 0;
+}
+
+/**
+ * rtrs_clt_path_publish() - make a new path a member of its session
+ * @path: the path
+ *
+ * The first member may create the session at the server.
+ *
+ * Context: process, sleeps.
+ * Return: 0, -EEXIST, -ENOSPC, -ENOMEM, -EBUSY as rtrs_clt_path_add().
+ */
+int rtrs_clt_path_publish(struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_sess *clt = path->clt;
+	char name[RTRS_CLT_PATH_NAME];
+	int err;
+
+	mutex_lock(&clt->paths_mutex);
+	err = rtrs_clt_set_add(clt, path);
+	mutex_unlock(&clt->paths_mutex);
+	if (err)
+		rtrs_err(clt, "path %s cannot be added: %pe\n",
+			 rtrs_clt_path_name(path, name, sizeof(name)), ERR_PTR(err));
+	return err;
+}
+
+/**
+ * rtrs_clt_path_unpublish() - take a path out of its session
+ * @path: member that is DEAD
+ *
+ * Context: process; sleeps for a grace period, so nobody sees the path after.
+ */
+void rtrs_clt_path_unpublish(struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_sess *clt = path->clt;
+	struct rtrs_clt_path_set *old, *new;
+	unsigned int i, n = 0;
+
+	/* removing must not fail; the set is a few pointers */
+	new = kzalloc(struct_size(new, path, MAX_PATHS_NUM), GFP_KERNEL | __GFP_NOFAIL);
+	mutex_lock(&clt->paths_mutex);
+	old = rtrs_clt_cur_set(clt);
+	new->nr = old->nr - 1;
+	for (i = 0; i < old->nr; i++)
+		if (old->path[i] != path)
+			new->path[n++] = old->path[i];
+	rcu_assign_pointer(clt->paths, new);
+	mutex_unlock(&clt->paths_mutex);
+	synchronize_rcu();
+	kfree(old);
+	WRITE_ONCE(path->published, false);
+	wake_up_all(&clt->permits_wait);
+}
+
+/*
+ * Allocation and release
+ */
+
+static int rtrs_clt_alloc_cons(struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_con *con;
+	unsigned int i;
+
+	path->s.irq_con_num = nr_cpu_ids + 1;
+	path->s.con_num = path->s.irq_con_num + path->clt->nr_poll_queues;
+	path->s.con = kcalloc(path->s.con_num, sizeof(*path->s.con), GFP_KERNEL);
+	if (!path->s.con)
+		return -ENOMEM;
+	for (i = 0; i < path->s.con_num; i++) {
+		con = rtrs_clt_con_alloc(path, i);
+		if (!con)
+			return -ENOMEM;
+		path->s.con[i] = &con->c;
+	}
+	return 0;
+}
+
+/**
+ * rtrs_clt_path_free() - the release of a path's kobject
+ * @path: path that no set shows and no worker works for
+ */
+void rtrs_clt_path_free(struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_sess *clt = path->clt;
+	unsigned int i;
+
+	/* I4 */
+	WARN_ON_ONCE(path->published || path->s.dev || delayed_work_pending(&path->work));
+	for (i = 0; path->s.con && i < path->s.con_num; i++)
+		if (path->s.con[i])
+			rtrs_clt_con_free(to_clt_con(path->s.con[i]));
+	kfree(path->s.con);
+	rtrs_clt_stats_free(&path->stats);
+	kfree(path);
+	put_device(&clt->dev);
+}
+
+/**
+ * rtrs_clt_path_put() - give up the reference that rtrs_clt_path_alloc() returned
+ * @path: the path
+ */
+void rtrs_clt_path_put(struct rtrs_clt_path *path)
+{
+	kobject_put(&path->stats.kobj_stats);
+	kobject_put(&path->kobj);
+}
+
+/**
+ * rtrs_clt_path_alloc() - make a path object
+ * @clt: its session, to which the path holds a reference
+ * @addr: addresses, copied; src may be NULL
+ *
+ * Context: process, sleeps.
+ * Return: the path, which rtrs_clt_path_put() frees, or ERR_PTR(-ENOMEM).
+ */
+struct rtrs_clt_path *rtrs_clt_path_alloc(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr)
+{
+	struct rtrs_clt_path *path = kzalloc(sizeof(*path), GFP_KERNEL);
+	int err;
+
+	if (!path)
+		return ERR_PTR(-ENOMEM);
+	get_device(&clt->dev);
+	path->clt = clt;
+	path->state = RTRS_CLT_CONNECTING;
+	path->since = ktime_get();
+	path->torn_down = true;
+	path->max_pages_per_mr = RTRS_MAX_SEGMENTS;
+	path->last_why = "";
+	spin_lock_init(&path->lock);
+	init_waitqueue_head(&path->wait);
+	INIT_DELAYED_WORK(&path->work, rtrs_clt_path_work);
+	uuid_gen(&path->s.uuid);
+	strscpy(path->s.sessname, clt->sessname, sizeof(path->s.sessname));
+	memcpy(&path->s.dst_addr, addr->dst, rdma_addr_size((struct sockaddr *)addr->dst));
+	if (addr->src)
+		memcpy(&path->s.src_addr, addr->src,
+		       rdma_addr_size((struct sockaddr *)addr->src));
+	rtrs_clt_init_hb(path);
+	kobject_init(&path->kobj, &rtrs_clt_path_ktype);
+
+	err = rtrs_clt_stats_init(&path->stats);
+	err = err ?: rtrs_clt_alloc_cons(path);
+	if (err) {
+		kobject_put(&path->kobj);
+		return ERR_PTR(err);
+	}
+	kobject_get(&path->kobj);
+	kobject_init(&path->stats.kobj_stats, &rtrs_clt_stats_ktype);
+	return path;
+}
+
+/*
+ * What the HCA tells us
+ */
+
+/* The link is back, or our address is: those who wait for it try at once. */
+static void rtrs_clt_link_back(struct rtrs_clt_sess *clt, struct rtrs_ib_dev *dev)
+{
+	struct rtrs_clt_path_set *set;
+	unsigned long flags;
+	unsigned int i;
+
+	rcu_read_lock();
+	set = rcu_dereference(clt->paths);
+	for (i = 0; i < set->nr; i++) {
+		struct rtrs_clt_path *path = set->path[i];
+
+		spin_lock_irqsave(&path->lock, flags);
+		if (path->state == RTRS_CLT_RECONNECTING && READ_ONCE(path->s.dev) == dev) {
+			set_bit(RTRS_WISH_NOW, &path->wishes);
+			rtrs_clt_path_kick(path);
+		}
+		spin_unlock_irqrestore(&path->lock, flags);
+	}
+	rcu_read_unlock();
+}
+
+static void rtrs_clt_ib_event(struct ib_event_handler *handler, struct ib_event *event)
+{
+	struct rtrs_ib_dev *dev = container_of(handler, struct rtrs_ib_dev, event_handler);
+	struct rtrs_clt_sess *clt = container_of(dev->pool, struct rtrs_clt_sess, dev_pd);
+
+	rtrs_info(clt, "%s port %u: %s\n", dev_name(&dev->ib_dev->dev), event->element.port_num,
+		  ib_event_msg(event->event));
+	if (event->event == IB_EVENT_PORT_ACTIVE || event->event == IB_EVENT_GID_CHANGE)
+		rtrs_clt_link_back(clt, dev);
+}
+
+static int rtrs_clt_ib_dev_init(struct rtrs_ib_dev *dev)
+{
+	struct rtrs_clt_sess *clt = container_of(dev->pool, struct rtrs_clt_sess, dev_pd);
+
+	if (!(dev->ib_dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS)) {
+		rtrs_err(clt, "%s cannot register memory by work request\n",
+			 dev_name(&dev->ib_dev->dev));
+		return -EOPNOTSUPP;
+	}
+	INIT_IB_EVENT_HANDLER(&dev->event_handler, dev->ib_dev, rtrs_clt_ib_event);
+	ib_register_event_handler(&dev->event_handler);
+	return 0;
+}
+
+static void rtrs_clt_ib_dev_deinit(struct rtrs_ib_dev *dev)
+{
+	ib_unregister_event_handler(&dev->event_handler);
+}
+
+static const struct rtrs_rdma_dev_pd_ops rtrs_clt_dev_pd_ops = {
+	.init = rtrs_clt_ib_dev_init,
+	.deinit = rtrs_clt_ib_dev_deinit,
+};
+
+/**
+ * rtrs_clt_sess_init_dev_pd() - give a session a device pool of its own
+ * @clt: session with register_always set
+ *
+ * A key of one server's session means nothing in the PD of another's.
+ */
+void rtrs_clt_sess_init_dev_pd(struct rtrs_clt_sess *clt)
+{
+	clt->dev_pd.ops = &rtrs_clt_dev_pd_ops;
+	rtrs_rdma_dev_pd_init(clt->register_always ? 0 : IB_PD_UNSAFE_GLOBAL_RKEY, &clt->dev_pd);
+}
+
+/* An HCA goes: paths that have something of it close, and we wait for that. */
+static void rtrs_clt_sess_leave_device(struct rtrs_clt_sess *clt, struct ib_device *ib_dev)
+{
+	struct rtrs_clt_path_set *set;
+	unsigned int i;
+
+	mutex_lock(&clt->paths_mutex);
+	set = rtrs_clt_cur_set(clt);
+	for (i = 0; i < set->nr; i++) {
+		struct rtrs_clt_path *path = set->path[i];
+		struct rtrs_ib_dev *dev = READ_ONCE(path->s.dev);
+
+		if (!dev || dev->ib_dev != ib_dev)
+			continue;
+		rtrs_clt_path_close(path, -ENODEV, "the HCA was removed");
+	}
+	mutex_unlock(&clt->paths_mutex);
+}
+
+static int rtrs_clt_ib_add(struct ib_device *ib_dev)
+{
+	return 0;
+}
+
+static void rtrs_clt_ib_remove(struct ib_device *ib_dev, void *client_data)
+{
+	struct rtrs_clt_sess *clt;
+
+	mutex_lock(&rtrs_clt_sess_mutex);
+	list_for_each_entry(clt, &rtrs_clt_sess_list, entry)
+		rtrs_clt_sess_leave_device(clt, ib_dev);
+	mutex_unlock(&rtrs_clt_sess_mutex);
+}
+
+static struct ib_client rtrs_clt_ib_client = {
+	.name = "rtrs_client",
+	.add = rtrs_clt_ib_add,
+	.remove = rtrs_clt_ib_remove,
+};
+
+/**
+ * rtrs_clt_ib_client_register() - hear of HCAs that go
+ *
+ * Return: 0 or negative errno.
+ */
+int rtrs_clt_ib_client_register(void)
+{
+	return ib_register_client(&rtrs_clt_ib_client);
+}
+
+/**
+ * rtrs_clt_ib_client_unregister() - the opposite
+ */
+void rtrs_clt_ib_client_unregister(void)
+{
+	ib_unregister_client(&rtrs_clt_ib_client);
+}
