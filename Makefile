@@ -13,6 +13,9 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
+static:		## checkpatch, sparse, W=1, kernel-doc, shellcheck and more
+	@tests/static/run
+
 vm:		## run VM scenarios (T="NAME...", FLAVOUR=fast|debug, CLIENT=ours|upstream)
 	@$(VM)/run scenario $(T) --flavour $(FLAVOUR) --client $(CLIENT)
 

@@ -281,6 +281,8 @@ class Scenario:
                 t.client, t.server = machines.add_pair()
             for vm in t.vms():
                 t.up(vm)
+            if t.client is not t.server:
+                t.client.run("; ".join(f"meet {n} {HOST['server']}" for n in range(LINKS)))
             self.module.run(t)
             for vm in t.vms():
                 vm.stop()

@@ -82,8 +82,9 @@ class VM:
             net += ["-netdev", f"stream,id=link{n},{link}",
                     "-device", f"virtio-net-pci,netdev=link{n},host_mtu=4200,"
                                f"mac=52:54:00:00:{n:02x}:{self.name.encode()[0]:02x}"]
-        append = ("console=ttyS0 panic=-1 oops=panic rcupdate.rcu_cpu_stall_timeout=60 "
-                  f"vm_name={self.name} vm_hung={int(30 * self.scale)} {self.append}")
+        append = ("console=ttyS0 panic=-1 oops=panic tsc=reliable "
+                  f"rcupdate.rcu_cpu_stall_timeout=60 vm_name={self.name} "
+                  f"vm_hung={int(30 * self.scale)} {self.append}")
         return ["qemu-system-x86_64", "-machine", "q35", *accel,
                 "-smp", str(self.smp), "-m", str(self.memory),
                 "-nodefaults", "-display", "none", "-no-reboot",

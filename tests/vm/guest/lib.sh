@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-# shellcheck shell=sh
+# shellcheck shell=dash
 #
 # What a command sent to a test machine may call. busybox's shell prefers its own
 # applets, so the real programs get their full paths here.
@@ -27,6 +27,14 @@ link_up()
 	rdma link add "rxe$1" type rxe netdev "$dev"
 }
 
+# meet N HOST: find the other end of a link. An address resolution by the RDMA core
+# can miss the neighbour's first answer, and then sleeps until its time is up.
+meet()
+{
+	ping -q -c 1 -w 10 "10.0.$1.$2"
+	ping -q -c 1 -w 10 "fd00:$1::$2"
+}
+
 # disk_up NAME MB: a RAM disk /dev/NAME that keeps what is written to it
 disk_up()
 {
@@ -50,7 +58,7 @@ server_up()
 # map SESSION DISK PATH...: map DISK of the server, print the block device's name
 map()
 {
-	local session=$1 disk=$2 args= path
+	local session=$1 disk=$2 args='' path
 
 	shift 2
 	for path; do
@@ -74,7 +82,7 @@ unload()
 
 	for module; do
 		rmmod "$module"
-		! [ -e "/sys/module/$module" ]
+		[ ! -e "/sys/module/$module" ]
 	done
 }
 
