@@ -33,25 +33,31 @@
  * Waits in the worker for something that the CM or the server does. Ends early
  * if the attempt has failed or the path shall close. 0 or negative errno.
  */
-#define rtrs_clt_wait(path, cond)						\
-({										\
-	long __left = (path)->deadline - jiffies;				\
-										\
-	if (__left > 0)								\
-		wait_event_timeout((path)->wait, (cond) ||			\
-				   rtrs_clt_path_state(path) != RTRS_CLT_CONNECTING, \
-				   __left);					\
-	rtrs_clt_wait_over(path, cond);						\
-})
-
-static int rtrs_clt_wait_over(struct rtrs_clt_path *path, bool met)
+static int rtrs_clt_wait(struct rtrs_clt_path *path,
+			 bool (*met)(struct rtrs_clt_path *path, int arg), int arg)
 {
+	long left = path->deadline - jiffies;
+
+	if (left > 0)
+		wait_event_timeout(path->wait, met(path, arg) ||
+				   rtrs_clt_path_state(path) != RTRS_CLT_CONNECTING, left);
 	if (rtrs_clt_path_state(path) != RTRS_CLT_CONNECTING)
 		return READ_ONCE(path->last_err) ?: -ECONNABORTED;
-	if (met)
+	if (met(path, arg))
 		return 0;
 	rtrs_clt_path_error(path, -ETIMEDOUT, "no answer within the time limit");
 	return -ETIMEDOUT;
+}
+
+static bool rtrs_clt_more_cons_up(struct rtrs_clt_path *path, int seen)
+{
+	return atomic_read(&path->cons_up) > seen;
+}
+
+static bool rtrs_clt_has_info_rsp(struct rtrs_clt_path *path, int unused)
+{
+	/* pairs with the release in rtrs_clt_info_rsp_done() */
+	return smp_load_acquire(&path->info_rsp);
 }
 
 static unsigned int rtrs_clt_ms_left(const struct rtrs_clt_path *path)
@@ -73,7 +79,7 @@ static unsigned int rtrs_clt_ms_left(const struct rtrs_clt_path *path)
  */
 struct rtrs_clt_con *rtrs_clt_con_alloc(struct rtrs_clt_path *path, unsigned int cid)
 {
-	struct rtrs_clt_con *con = kzalloc(sizeof(*con), GFP_KERNEL);
+	struct rtrs_clt_con *con = kzalloc_obj(*con);
 
 	if (!con)
 		return NULL;
@@ -121,8 +127,8 @@ static int rtrs_clt_con_alloc_msgs(struct rtrs_clt_con *con)
 	if (con->msgs && con->nr_msgs == nr)
 		return 0;
 	rtrs_clt_con_free_msgs(con);
-	con->msgs = kcalloc(nr, sizeof(*con->msgs), GFP_KERNEL);
-	con->msg_cqe = kvcalloc(nr, sizeof(*con->msg_cqe), GFP_KERNEL);
+	con->msgs = kzalloc_objs(*con->msgs, nr);
+	con->msg_cqe = kvzalloc_objs(*con->msg_cqe, nr);
 	if (!con->msgs || !con->msg_cqe)
 		goto free;
 	con->msgs_dma = ib_dma_map_single(dev, con->msgs, nr * sizeof(*con->msgs),
@@ -143,41 +149,8 @@ free:
 }
 
 /*
- * Device and queues
+ * Queues
  */
-
-/* soft-iWARP and most iWARP HCAs lack the one operation that requests need */
-static bool rtrs_clt_has_write_imm(const struct rdma_cm_id *id)
-{
-	return !rdma_protocol_iwarp(id->device, id->port_num) ||
-	       id->device->ops.driver_id == RDMA_DRIVER_CXGB4;
-}
-
-/* What belonged to another HCA goes; the path stands on the HCA of its cid 0. */
-static int rtrs_clt_use_device(struct rtrs_clt_path *path, struct rdma_cm_id *id)
-{
-	struct rtrs_ib_dev *dev;
-
-	if (path->s.dev && path->s.dev->ib_dev == id->device)
-		return 0;
-	rtrs_clt_path_release_device(path);
-	if (!rtrs_clt_has_write_imm(id)) {
-		rtrs_err(&path->s, "%s cannot do RDMA writes with an immediate\n",
-			 dev_name(&id->device->dev));
-		return -EOPNOTSUPP;
-	}
-	if (id->device->attrs.max_send_sge < 2) {
-		rtrs_err(&path->s, "%s sends no more than %d segment\n",
-			 dev_name(&id->device->dev), id->device->attrs.max_send_sge);
-		return -EOPNOTSUPP;
-	}
-	dev = rtrs_ib_dev_get(id->device, &path->clt->dev_pd);
-	if (IS_ERR(dev))
-		return PTR_ERR(dev);
-	WRITE_ONCE(path->s.dev, dev);
-	rtrs_clt_device_limits(path);
-	return 0;
-}
 
 /*
  * cid 0 is created before the queue depth is known; one entry less than a
@@ -508,7 +481,7 @@ int rtrs_clt_connect_cons(struct rtrs_clt_path *path)
 				return err;
 			next++;
 		}
-		err = rtrs_clt_wait(path, atomic_read(&path->cons_up) > up);
+		err = rtrs_clt_wait(path, rtrs_clt_more_cons_up, up);
 		if (err)
 			return err;
 	}
@@ -535,7 +508,7 @@ static void rtrs_clt_info_rsp_done(struct ib_cq *cq, struct ib_wc *wc)
 	    !(wc->wc_flags & (IB_WC_WITH_IMM | IB_WC_WITH_INVALIDATE))) {
 		rtrs_clt_stats_completion(to_clt_con(c));
 		path->info_rsp_len = wc->byte_len;
-		/* pairs with the acquire in rtrs_clt_exchange_info() */
+		/* pairs with the acquire in rtrs_clt_has_info_rsp() */
 		smp_store_release(&path->info_rsp, iu);
 		rtrs_clt_path_progress(path);
 		return;
@@ -647,8 +620,7 @@ int rtrs_clt_exchange_info(struct rtrs_clt_path *path)
 	err = err ?: rtrs_clt_send_info_req(path);
 	if (err)
 		goto err;
-	/* pairs with the release in rtrs_clt_info_rsp_done() */
-	err = rtrs_clt_wait(path, smp_load_acquire(&path->info_rsp));
+	err = rtrs_clt_wait(path, rtrs_clt_has_info_rsp, 0);
 	if (err)
 		return err;
 	err = rtrs_info_rsp_parse(path->info_rsp->buf, path->info_rsp_len, &path->prm, path->rbufs,

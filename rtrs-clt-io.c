@@ -149,24 +149,6 @@ static int rtrs_clt_alloc_mrs(struct rtrs_clt_path *path)
 }
 
 /**
- * rtrs_clt_device_limits() - learn what the HCA of a path allows a request to have
- * @path: path that has its device
- *
- * The number of pages may only shrink: users were told a maximum.
- */
-void rtrs_clt_device_limits(struct rtrs_clt_path *path)
-{
-	const struct ib_device_attr *attr = &path->s.dev->ib_dev->attrs;
-	unsigned int shift = ilog2(RTRS_CLT_MR_PAGE_SIZE);
-	u64 pages;
-
-	if (attr->page_size_cap)
-		shift = max_t(unsigned int, shift, __ffs64(attr->page_size_cap));
-	pages = min_t(u64, attr->max_mr_size >> shift, attr->max_fast_reg_page_list_len);
-	path->max_pages_per_mr = min_t(u64, pages, path->max_pages_per_mr);
-}
-
-/**
  * rtrs_clt_alloc_reqs() - see that a path has the request slots it needs
  * @path: path in its worker, its cid 0 accepted
  *
@@ -186,8 +168,8 @@ int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path)
 	if (path->reqs)
 		return rtrs_clt_alloc_mrs(path);
 
-	path->rbufs = kvcalloc(nr, sizeof(*path->rbufs), GFP_KERNEL);
-	path->reqs = kvcalloc(nr, sizeof(*path->reqs), GFP_KERNEL);
+	path->rbufs = kvzalloc_objs(*path->rbufs, nr);
+	path->reqs = kvzalloc_objs(*path->reqs, nr);
 	path->ius = rtrs_iu_alloc(nr, path->prm.max_hdr_size, GFP_KERNEL, path->s.dev->ib_dev,
 				  DMA_TO_DEVICE, rtrs_clt_send_done);
 	if (!path->rbufs || !path->reqs || !path->ius)
@@ -356,8 +338,10 @@ static int rtrs_clt_post_req(struct rtrs_clt_io_req *req, struct ib_sge *sge, in
 	u32 id = req->permit->mem_id;
 	u32 off = req->data_len + req->usr_len;
 	u64 addr = path->rbufs[id].addr;
+	u32 imm;
 	int err;
 
+	imm = rtrs_to_io_req_imm(rtrs_io_req_payload(id, off, path->prm.queue_depth));
 	if (req->dir == DMA_FROM_DEVICE)
 		addr += req->data_len;
 	/* I6: the reservation left room for heartbeats and the drain marker */
@@ -367,9 +351,7 @@ static int rtrs_clt_post_req(struct rtrs_clt_io_req *req, struct ib_sge *sge, in
 	/* pairs with the exchange in rtrs_clt_answer(): the slot is complete */
 	atomic_set_release(&req->state, RTRS_REQ_STATE(RTRS_REQ_POSTED, con->c.cid));
 	err = rtrs_iu_post_rdma_write_imm(&con->c, req->iu, sge, nr_sge,
-					  READ_ONCE(path->rbufs[id].rkey), addr,
-					  rtrs_to_io_req_imm(rtrs_io_req_payload(id, off,
-									path->prm.queue_depth)),
+					  READ_ONCE(path->rbufs[id].rkey), addr, imm,
 					  IB_SEND_SIGNALED, reg ? &reg->wr : NULL, NULL);
 	return unlikely(err) ? rtrs_clt_post_failed(req, err, reg) : 0;
 }

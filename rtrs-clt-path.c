@@ -2,9 +2,9 @@
 /*
  * RDMA Transport client: the path as an object
  *
- * Allocation and the one release; the published path set; the worker, which
- * does everything slow that happens to a path, driven by the path's state; and
- * what others may ask of it. Also here: what the HCA tells us.
+ * Waking and errors; link events; the worker, which does everything slow that
+ * happens to a path, driven by the path's state; what others may ask of it; the
+ * published path set; allocation and the one release.
  */
 #undef pr_fmt
 #define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
@@ -203,17 +203,138 @@ void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *
 	spin_unlock_irqrestore(&path->lock, flags);
 }
 
-/*
- * Waits for what the local HCA needs, well under a second. The path may be
- * reconnected by somebody else before we look again, so closings are counted.
+/**
+ * rtrs_clt_path_close() - have a path closed and wait for it
+ * @path: the path
+ * @err: what a running attempt to connect shall end with, negative errno
+ * @why: static text for people
+ *
+ * The path may be reconnected by somebody else before we look again, so
+ * closings are counted.
+ *
+ * Context: process, sleeps for what the local HCA needs, well under a second.
  */
-static void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why)
+void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why)
 {
 	unsigned int seen = READ_ONCE(path->closes);
 
 	rtrs_clt_path_close_async(path, err, why);
 	wait_event(path->wait, READ_ONCE(path->closes) != seen ||
 		   rtrs_clt_path_state(path) >= RTRS_CLT_CLOSED);
+}
+
+/*
+ * Link events
+ */
+
+/* Says to the caller what has happened since; down and up again is two events. */
+static void rtrs_clt_ev_work(struct work_struct *work)
+{
+	struct rtrs_clt_sess *clt = container_of(work, struct rtrs_clt_sess, ev_work);
+	bool up;
+
+	might_sleep();
+	for (;;) {
+		spin_lock(&clt->lock);
+		if (!clt->ev_pending) {
+			/* I7 */
+			WARN_ON_ONCE(clt->opened && clt->ev_up != !!clt->paths_up);
+			spin_unlock(&clt->lock);
+			return;
+		}
+		/* more than down and up in a row says no more than that */
+		if (clt->ev_pending > 2)
+			clt->ev_pending = 2 - (clt->ev_pending & 1);
+		clt->ev_pending--;
+		clt->ev_up = !clt->ev_up;
+		up = clt->ev_up;
+		spin_unlock(&clt->lock);
+
+		trace_rtrs_clt_link_event(clt, up);
+		clt->ops.link_ev(clt->ops.priv, up ? RTRS_CLT_LINK_EV_RECONNECTED :
+						     RTRS_CLT_LINK_EV_DISCONNECTED);
+	}
+}
+
+/* Tells user space which path went up or down. */
+static void rtrs_clt_path_uevent(struct rtrs_clt_path *path, const char *state)
+{
+	char name[RTRS_CLT_PATH_NAME], path_env[RTRS_CLT_PATH_NAME + 16], state_env[32];
+	char *env[3] = {};
+
+	env[0] = path_env;
+	env[1] = state_env;
+	snprintf(path_env, sizeof(path_env), "PATH_NAME=%s",
+		 rtrs_clt_path_name(path, name, sizeof(name)));
+	snprintf(state_env, sizeof(state_env), "STATE=%s", state);
+	kobject_uevent_env(&path->clt->dev.kobj, KOBJ_CHANGE, env);
+}
+
+/**
+ * rtrs_clt_path_up() - count a path that has become CONNECTED
+ * @path: the path, in its worker
+ */
+void rtrs_clt_path_up(struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_sess *clt = path->clt;
+
+	atomic_inc(&path->stats.reconnects_ok);
+	path->was_up = true;
+	spin_lock(&clt->lock);
+	if (!clt->paths_up++ && clt->opened) {
+		clt->ev_pending++;
+		queue_work(rtrs_clt_wq, &clt->ev_work);
+	}
+	spin_unlock(&clt->lock);
+	rtrs_clt_path_uevent(path, "connected");
+}
+
+/**
+ * rtrs_clt_path_down() - count a path that is torn down
+ * @path: the path, in its worker; its requests are dealt with
+ */
+void rtrs_clt_path_down(struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_sess *clt = path->clt;
+
+	if (!path->was_up)
+		return;
+	path->was_up = false;
+	spin_lock(&clt->lock);
+	if (!--clt->paths_up && clt->opened) {
+		clt->ev_pending++;
+		queue_work(rtrs_clt_wq, &clt->ev_work);
+	}
+	spin_unlock(&clt->lock);
+	rtrs_clt_path_uevent(path, "disconnected");
+}
+
+/**
+ * rtrs_clt_start_events() - tell link events from now on
+ * @clt: session that has just been opened
+ *
+ * If all its paths are gone already that is told first.
+ */
+void rtrs_clt_start_events(struct rtrs_clt_sess *clt)
+{
+	spin_lock(&clt->lock);
+	clt->promised = true;
+	clt->opened = true;
+	clt->ev_up = true;
+	if (!clt->paths_up) {
+		clt->ev_pending = 1;
+		queue_work(rtrs_clt_wq, &clt->ev_work);
+	}
+	spin_unlock(&clt->lock);
+}
+
+/**
+ * rtrs_clt_init_events() - prepare a new session's link events
+ * @clt: session
+ */
+void rtrs_clt_init_events(struct rtrs_clt_sess *clt)
+{
+	INIT_WORK(&clt->ev_work, rtrs_clt_ev_work);
 }
 
 /*
@@ -278,28 +399,7 @@ void rtrs_clt_path_start_hb(struct rtrs_clt_path *path)
  * The worker
  */
 
-/**
- * rtrs_clt_path_release_device() - give up what a path has on its HCA
- * @path: path without queues, in its worker or in the CM handler of cid 0
- *
- * Context: process, sleeps.
- */
-void rtrs_clt_path_release_device(struct rtrs_clt_path *path)
-{
-	struct rtrs_ib_dev *dev = path->s.dev;
-	unsigned int i;
-
-	if (!dev)
-		return;
-	rtrs_clt_free_reqs(path);
-	for (i = 0; i < path->s.con_num; i++)
-		rtrs_clt_con_free_msgs(to_clt_con(path->s.con[i]));
-	WRITE_ONCE(path->s.dev, NULL);
-	rtrs_ib_dev_put(dev);
-}
-
-static void rtrs_clt_for_each_con(struct rtrs_clt_path *path,
-				  void (*fn)(struct rtrs_clt_con *con))
+static void rtrs_clt_each_con(struct rtrs_clt_path *path, void (*fn)(struct rtrs_clt_con *con))
 {
 	unsigned int i;
 
@@ -317,17 +417,17 @@ static void rtrs_clt_path_teardown(struct rtrs_clt_path *path, bool release)
 		/* nobody posts for this path any more, see "RCU" in rtrs-clt.h */
 		synchronize_rcu();
 		rtrs_stop_hb(&path->s);
-		rtrs_clt_for_each_con(path, rtrs_clt_con_stop);
-		rtrs_clt_for_each_con(path, rtrs_clt_con_drain);
+		rtrs_clt_each_con(path, rtrs_clt_con_stop);
+		rtrs_clt_each_con(path, rtrs_clt_con_drain);
 		rtrs_clt_path_fail_reqs(path);
 		rtrs_clt_path_down(path);
 		WRITE_ONCE(path->s.hb_cur_latency, 0);
-		rtrs_clt_for_each_con(path, rtrs_clt_con_destroy_queues);
+		rtrs_clt_each_con(path, rtrs_clt_con_destroy_queues);
 	}
 	if (release)
 		rtrs_clt_path_release_device(path);
 	if (!path->torn_down)
-		rtrs_clt_for_each_con(path, rtrs_clt_con_destroy_id);
+		rtrs_clt_each_con(path, rtrs_clt_con_destroy_id);
 	path->torn_down = true;
 }
 
@@ -570,6 +670,24 @@ void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path)
 		rtrs_clt_path_kick(path);
 	}
 	spin_unlock_irq(&path->lock);
+}
+
+/**
+ * rtrs_clt_path_try_now() - end the wait of a path that waits to reconnect
+ * @path: the path
+ *
+ * The attempt counts as any other. Context: any.
+ */
+void rtrs_clt_path_try_now(struct rtrs_clt_path *path)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&path->lock, flags);
+	if (path->state == RTRS_CLT_RECONNECTING) {
+		set_bit(RTRS_WISH_NOW, &path->wishes);
+		rtrs_clt_path_kick(path);
+	}
+	spin_unlock_irqrestore(&path->lock, flags);
 }
 
 /* The states in which a path can be asked to reconnect */
@@ -875,7 +993,7 @@ static int rtrs_clt_alloc_cons(struct rtrs_clt_path *path)
 
 	path->s.irq_con_num = nr_cpu_ids + 1;
 	path->s.con_num = path->s.irq_con_num + path->clt->nr_poll_queues;
-	path->s.con = kcalloc(path->s.con_num, sizeof(*path->s.con), GFP_KERNEL);
+	path->s.con = kzalloc_objs(*path->s.con, path->s.con_num);
 	if (!path->s.con)
 		return -ENOMEM;
 	for (i = 0; i < path->s.con_num; i++) {
@@ -927,7 +1045,7 @@ void rtrs_clt_path_put(struct rtrs_clt_path *path)
  */
 struct rtrs_clt_path *rtrs_clt_path_alloc(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr)
 {
-	struct rtrs_clt_path *path = kzalloc(sizeof(*path), GFP_KERNEL);
+	struct rtrs_clt_path *path = kzalloc_obj(*path);
 	int err;
 
 	if (!path)
@@ -960,135 +1078,4 @@ struct rtrs_clt_path *rtrs_clt_path_alloc(struct rtrs_clt_sess *clt, const struc
 	kobject_get(&path->kobj);
 	kobject_init(&path->stats.kobj_stats, &rtrs_clt_stats_ktype);
 	return path;
-}
-
-/*
- * What the HCA tells us
- */
-
-/* The link is back, or our address is: those who wait for it try at once. */
-static void rtrs_clt_link_back(struct rtrs_clt_sess *clt, struct rtrs_ib_dev *dev)
-{
-	struct rtrs_clt_path_set *set;
-	unsigned long flags;
-	unsigned int i;
-
-	rcu_read_lock();
-	set = rcu_dereference(clt->paths);
-	for (i = 0; i < set->nr; i++) {
-		struct rtrs_clt_path *path = set->path[i];
-
-		spin_lock_irqsave(&path->lock, flags);
-		if (path->state == RTRS_CLT_RECONNECTING && READ_ONCE(path->s.dev) == dev) {
-			set_bit(RTRS_WISH_NOW, &path->wishes);
-			rtrs_clt_path_kick(path);
-		}
-		spin_unlock_irqrestore(&path->lock, flags);
-	}
-	rcu_read_unlock();
-}
-
-static void rtrs_clt_ib_event(struct ib_event_handler *handler, struct ib_event *event)
-{
-	struct rtrs_ib_dev *dev = container_of(handler, struct rtrs_ib_dev, event_handler);
-	struct rtrs_clt_sess *clt = container_of(dev->pool, struct rtrs_clt_sess, dev_pd);
-
-	rtrs_info(clt, "%s port %u: %s\n", dev_name(&dev->ib_dev->dev), event->element.port_num,
-		  ib_event_msg(event->event));
-	if (event->event == IB_EVENT_PORT_ACTIVE || event->event == IB_EVENT_GID_CHANGE)
-		rtrs_clt_link_back(clt, dev);
-}
-
-static int rtrs_clt_ib_dev_init(struct rtrs_ib_dev *dev)
-{
-	struct rtrs_clt_sess *clt = container_of(dev->pool, struct rtrs_clt_sess, dev_pd);
-
-	if (!(dev->ib_dev->attrs.device_cap_flags & IB_DEVICE_MEM_MGT_EXTENSIONS)) {
-		rtrs_err(clt, "%s cannot register memory by work request\n",
-			 dev_name(&dev->ib_dev->dev));
-		return -EOPNOTSUPP;
-	}
-	INIT_IB_EVENT_HANDLER(&dev->event_handler, dev->ib_dev, rtrs_clt_ib_event);
-	ib_register_event_handler(&dev->event_handler);
-	return 0;
-}
-
-static void rtrs_clt_ib_dev_deinit(struct rtrs_ib_dev *dev)
-{
-	ib_unregister_event_handler(&dev->event_handler);
-}
-
-static const struct rtrs_rdma_dev_pd_ops rtrs_clt_dev_pd_ops = {
-	.init = rtrs_clt_ib_dev_init,
-	.deinit = rtrs_clt_ib_dev_deinit,
-};
-
-/**
- * rtrs_clt_sess_init_dev_pd() - give a session a device pool of its own
- * @clt: session with register_always set
- *
- * A key of one server's session means nothing in the PD of another's.
- */
-void rtrs_clt_sess_init_dev_pd(struct rtrs_clt_sess *clt)
-{
-	clt->dev_pd.ops = &rtrs_clt_dev_pd_ops;
-	rtrs_rdma_dev_pd_init(clt->register_always ? 0 : IB_PD_UNSAFE_GLOBAL_RKEY, &clt->dev_pd);
-}
-
-/* An HCA goes: paths that have something of it close, and we wait for that. */
-static void rtrs_clt_sess_leave_device(struct rtrs_clt_sess *clt, struct ib_device *ib_dev)
-{
-	struct rtrs_clt_path_set *set;
-	unsigned int i;
-
-	mutex_lock(&clt->paths_mutex);
-	set = rtrs_clt_cur_set(clt);
-	for (i = 0; i < set->nr; i++) {
-		struct rtrs_clt_path *path = set->path[i];
-		struct rtrs_ib_dev *dev = READ_ONCE(path->s.dev);
-
-		if (!dev || dev->ib_dev != ib_dev)
-			continue;
-		rtrs_clt_path_close(path, -ENODEV, "the HCA was removed");
-	}
-	mutex_unlock(&clt->paths_mutex);
-}
-
-static int rtrs_clt_ib_add(struct ib_device *ib_dev)
-{
-	return 0;
-}
-
-static void rtrs_clt_ib_remove(struct ib_device *ib_dev, void *client_data)
-{
-	struct rtrs_clt_sess *clt;
-
-	mutex_lock(&rtrs_clt_sess_mutex);
-	list_for_each_entry(clt, &rtrs_clt_sess_list, entry)
-		rtrs_clt_sess_leave_device(clt, ib_dev);
-	mutex_unlock(&rtrs_clt_sess_mutex);
-}
-
-static struct ib_client rtrs_clt_ib_client = {
-	.name = "rtrs_client",
-	.add = rtrs_clt_ib_add,
-	.remove = rtrs_clt_ib_remove,
-};
-
-/**
- * rtrs_clt_ib_client_register() - hear of HCAs that go
- *
- * Return: 0 or negative errno.
- */
-int rtrs_clt_ib_client_register(void)
-{
-	return ib_register_client(&rtrs_clt_ib_client);
-}
-
-/**
- * rtrs_clt_ib_client_unregister() - the opposite
- */
-void rtrs_clt_ib_client_unregister(void)
-{
-	ib_unregister_client(&rtrs_clt_ib_client);
 }

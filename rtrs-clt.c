@@ -3,7 +3,7 @@
  * RDMA Transport client: the session as its caller sees it
  *
  * In reading order: permits, path states, choice of path, requests and
- * failover, paths and link events, open and close, request and query, module.
+ * failover, bringing a path up, open and close, request and query, module.
  *
  * Only the fourteen functions whose man pages we promise carry kernel-doc here.
  */
@@ -25,6 +25,7 @@ MODULE_DESCRIPTION("RDMA Transport Client");
 MODULE_LICENSE("GPL");
 
 struct workqueue_struct *rtrs_clt_wq;
+/* protects rtrs_clt_sess_list, and keeps its members while an HCA goes */
 DEFINE_MUTEX(rtrs_clt_sess_mutex);
 LIST_HEAD(rtrs_clt_sess_list);
 
@@ -509,96 +510,8 @@ void rtrs_clt_path_fail_reqs(struct rtrs_clt_path *path)
 }
 
 /*
- * Paths and link events
+ * Bringing a path up
  */
-
-/* Says to the caller what has happened since; down and up again is two events. */
-static void rtrs_clt_ev_work(struct work_struct *work)
-{
-	struct rtrs_clt_sess *clt = container_of(work, struct rtrs_clt_sess, ev_work);
-	bool up;
-
-	might_sleep();
-	for (;;) {
-		spin_lock(&clt->lock);
-		if (!clt->ev_pending) {
-			/* I7 */
-			WARN_ON_ONCE(clt->opened && clt->ev_up != !!clt->paths_up);
-			spin_unlock(&clt->lock);
-			return;
-		}
-		/* more than down and up in a row says no more than that */
-		if (clt->ev_pending > 2)
-			clt->ev_pending = 2 - (clt->ev_pending & 1);
-		clt->ev_pending--;
-		clt->ev_up = !clt->ev_up;
-		up = clt->ev_up;
-		spin_unlock(&clt->lock);
-
-		trace_rtrs_clt_link_event(clt, up);
-		clt->ops.link_ev(clt->ops.priv, up ? RTRS_CLT_LINK_EV_RECONNECTED :
-						     RTRS_CLT_LINK_EV_DISCONNECTED);
-	}
-}
-
-/* Tells user space which path went up or down. */
-static void rtrs_clt_path_uevent(struct rtrs_clt_path *path, const char *state)
-{
-	char name[RTRS_CLT_PATH_NAME], path_env[RTRS_CLT_PATH_NAME + 8], state_env[32];
-	char *env[] = { path_env, state_env, NULL };
-
-	snprintf(path_env, sizeof(path_env), "PATH_NAME=%s",
-		 rtrs_clt_path_name(path, name, sizeof(name)));
-	snprintf(state_env, sizeof(state_env), "STATE=%s", state);
-	kobject_uevent_env(&path->clt->dev.kobj, KOBJ_CHANGE, env);
-}
-
-/* A path has become CONNECTED. In its worker. */
-void rtrs_clt_path_up(struct rtrs_clt_path *path)
-{
-	struct rtrs_clt_sess *clt = path->clt;
-
-	atomic_inc(&path->stats.reconnects_ok);
-	path->was_up = true;
-	spin_lock(&clt->lock);
-	if (!clt->paths_up++ && clt->opened) {
-		clt->ev_pending++;
-		queue_work(rtrs_clt_wq, &clt->ev_work);
-	}
-	spin_unlock(&clt->lock);
-	rtrs_clt_path_uevent(path, "connected");
-}
-
-/* A path is torn down, its requests are dealt with. In its worker. */
-void rtrs_clt_path_down(struct rtrs_clt_path *path)
-{
-	struct rtrs_clt_sess *clt = path->clt;
-
-	if (!path->was_up)
-		return;
-	path->was_up = false;
-	spin_lock(&clt->lock);
-	if (!--clt->paths_up && clt->opened) {
-		clt->ev_pending++;
-		queue_work(rtrs_clt_wq, &clt->ev_work);
-	}
-	spin_unlock(&clt->lock);
-	rtrs_clt_path_uevent(path, "disconnected");
-}
-
-/* From now on events are told; what went down before is told first. */
-static void rtrs_clt_start_events(struct rtrs_clt_sess *clt)
-{
-	spin_lock(&clt->lock);
-	clt->promised = true;
-	clt->opened = true;
-	clt->ev_up = true;
-	if (!clt->paths_up) {
-		clt->ev_pending = 1;
-		queue_work(rtrs_clt_wq, &clt->ev_work);
-	}
-	spin_unlock(&clt->lock);
-}
 
 /* I8 */
 int rtrs_clt_sess_accept_limits(struct rtrs_clt_path *path)
@@ -707,15 +620,18 @@ static struct rtrs_clt_sess *rtrs_clt_alloc_sess(const struct rtrs_clt_ops *ops,
 	struct rtrs_clt_sess *clt;
 	int cpu;
 
-	clt = kzalloc(sizeof(*clt), GFP_KERNEL);
-	set = kzalloc(sizeof(*set), GFP_KERNEL);
+	clt = kzalloc_obj(*clt);
+	set = kzalloc_obj(*set);
 	if (!clt || !set)
 		goto free;
 	clt->rr_pos = alloc_percpu(int);
 	if (!clt->rr_pos)
 		goto free;
-	for_each_possible_cpu(cpu)
-		*per_cpu_ptr(clt->rr_pos, cpu) = -1;
+	for_each_possible_cpu(cpu) {
+		int *pos = per_cpu_ptr(clt->rr_pos, cpu);
+
+		*pos = -1;
+	}
 
 	RCU_INIT_POINTER(clt->paths, set);
 	clt->ops = *ops;
@@ -725,7 +641,7 @@ static struct rtrs_clt_sess *rtrs_clt_alloc_sess(const struct rtrs_clt_ops *ops,
 	mutex_init(&clt->paths_mutex);
 	spin_lock_init(&clt->lock);
 	init_waitqueue_head(&clt->permits_wait);
-	INIT_WORK(&clt->ev_work, rtrs_clt_ev_work);
+	rtrs_clt_init_events(clt);
 	clt->policy = MP_POLICY_MIN_INFLIGHT;
 	clt->hb_interval_ms = RTRS_HB_INTERVAL_MS;
 	clt->hb_missed_max = RTRS_HB_MISSED_MAX;
@@ -908,7 +824,7 @@ static int rtrs_clt_bring_up(struct rtrs_clt_sess *clt, const struct rtrs_addr *
 	unsigned int i;
 	int err;
 
-	paths = kcalloc(nr, sizeof(*paths), GFP_KERNEL);
+	paths = kzalloc_objs(*paths, nr);
 	if (!paths)
 		return -ENOMEM;
 	err = rtrs_clt_make_paths(clt, addr, paths, nr);

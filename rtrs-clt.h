@@ -284,7 +284,7 @@ struct rtrs_clt_con {
 	struct rtrs_con c;
 	unsigned int cpu;
 	unsigned long flags;
-	struct mutex lock;
+	struct mutex lock;	/* CM events, queue creation, teardown */
 	atomic_t inflight;
 	atomic_t late;
 	struct irq_poll iop;
@@ -405,7 +405,7 @@ struct rtrs_clt_path {
 	u32 max_send_sge;
 	atomic_t admin_inflight;
 
-	spinlock_t lock;
+	spinlock_t lock;	/* state, wishes, errors, the worker's kicks */
 	wait_queue_head_t wait;
 	struct delayed_work work;
 	bool kicked;
@@ -499,7 +499,7 @@ struct rtrs_clt_sess {
 	uuid_t paths_uuid;
 	struct list_head entry;
 
-	struct mutex paths_mutex;
+	struct mutex paths_mutex;	/* replacing the path set */
 	struct rtrs_clt_path_set __rcu *paths;
 	int __percpu *rr_pos;
 	enum rtrs_mp_policy policy;
@@ -516,7 +516,7 @@ struct rtrs_clt_sess {
 	unsigned int hb_interval_ms;
 	unsigned int hb_missed_max;
 
-	spinlock_t lock;
+	spinlock_t lock;	/* limits, link events */
 	u32 queue_depth;
 	u32 max_io_size;
 	u32 max_hdr_size;
@@ -600,8 +600,6 @@ struct rtrs_clt_con *rtrs_permit_to_clt_con(struct rtrs_clt_path *path,
 void rtrs_clt_path_fail_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_path_connect(struct rtrs_clt_path *path);
 int rtrs_clt_sess_accept_limits(struct rtrs_clt_path *path);
-void rtrs_clt_path_up(struct rtrs_clt_path *path);
-void rtrs_clt_path_down(struct rtrs_clt_path *path);
 
 /* rtrs-clt-path.c */
 
@@ -621,12 +619,22 @@ int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen);
 void rtrs_clt_path_progress(struct rtrs_clt_path *path);
 void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why);
 void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *why);
+void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why);
+void rtrs_clt_path_try_now(struct rtrs_clt_path *path);
 int rtrs_clt_path_reconnect(struct rtrs_clt_path *path);
 void rtrs_clt_path_disconnect(struct rtrs_clt_path *path);
 int rtrs_clt_path_remove(struct rtrs_clt_path *path);
 int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr);
 void rtrs_clt_path_start_hb(struct rtrs_clt_path *path);
 void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path);
+void rtrs_clt_init_events(struct rtrs_clt_sess *clt);
+void rtrs_clt_start_events(struct rtrs_clt_sess *clt);
+void rtrs_clt_path_up(struct rtrs_clt_path *path);
+void rtrs_clt_path_down(struct rtrs_clt_path *path);
+
+/* rtrs-clt-dev.c */
+
+int rtrs_clt_use_device(struct rtrs_clt_path *path, struct rdma_cm_id *id);
 void rtrs_clt_path_release_device(struct rtrs_clt_path *path);
 void rtrs_clt_sess_init_dev_pd(struct rtrs_clt_sess *clt);
 int rtrs_clt_ib_client_register(void);
@@ -646,7 +654,6 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 
 /* rtrs-clt-io.c */
 
-void rtrs_clt_device_limits(struct rtrs_clt_path *path);
 int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path);
 void rtrs_clt_free_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_io_submit(struct rtrs_clt_io_req *req);
