@@ -56,7 +56,7 @@ class VM:
     console log of its own."""
 
     def __init__(self, name, kernel, initrd, folder, *, smp=2, memory=1024, links=(),
-                 scale=1.0, append=""):
+                 scale=1.0, append="", icount=False):
         self.name = name
         self.kernel = Path(kernel)
         self.initrd = initrd
@@ -66,6 +66,7 @@ class VM:
         self.links = links      # QEMU's netdev arguments, one a link
         self.scale = scale
         self.append = append
+        self.icount = icount    # one CPU, an instruction is a nanosecond of its time
         self.boots = []         # one [console log, ended in order] a boot
         self.process = None
         self._lock = threading.Lock()
@@ -73,7 +74,10 @@ class VM:
         self._ids = itertools.count(1)
 
     def _arguments(self, control, console):
-        if os.environ.get("VM_ACCEL", "tcg") == "kvm":
+        if self.icount:
+            accel = ["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off",
+                     "-cpu", "max"]
+        elif os.environ.get("VM_ACCEL", "tcg") == "kvm":
             accel = ["-accel", "kvm", "-cpu", "host"]
         else:
             accel = ["-accel", "tcg,thread=multi", "-cpu", "max"]

@@ -98,9 +98,10 @@ def console_check(log, ended=True):
 
 
 def ktap_checks(text, kernel_source):
-    """The checks in KTAP output, one for each test without subtests, read by the
-    kernel's own parser. What is wrong with the output itself (no test, no plan, a
-    plan not kept, a test without a result) comes as a failed check, too."""
+    """The checks in KTAP output, read by the kernel's own parser: the tests of the
+    output itself, or of the suites in it; a test's parameters count as one. What is
+    wrong with the output (no test, no plan, a plan that was not kept, a test without
+    a result) comes as a failed check, too."""
     folder = str(Path(kernel_source) / "tools/testing/kunit")
     if folder not in sys.path:
         sys.path.insert(0, folder)
@@ -112,15 +113,23 @@ def ktap_checks(text, kernel_source):
     checks = []
     unplanned = []
 
-    def walk(test, parents):
-        names = parents + [test.name or "(no name)"]
+    def problems(test):
         for sub in test.subtests:
-            walk(sub, names)
-        if test.subtests and test.expected_count is None:
-            unplanned.append(test.name)
-        if not test.subtests and parents:
-            log = "\n".join([test.status.name.lower(), *test.log])
-            checks.append(Check(": ".join(names[1:]), results.get(test.status, "FAIL"), log))
+            yield from problems(sub)
+        if not test.subtests and test.status not in results:
+            yield "\n".join([f"{test.name}: {test.status.name.lower()}", *test.log])
+
+    def walk(test, parents):
+        names = [*parents, test.name or "(no name)"]
+        if test.subtests and len(names) < 3:
+            if test.expected_count is None:
+                unplanned.append(test.name)
+            for sub in test.subtests:
+                walk(sub, names)
+        elif parents:
+            count = f" ({len(test.subtests)} cases)" if test.subtests else ""
+            checks.append(Check(": ".join(names[1:]) + count, results.get(test.status, "FAIL"),
+                                "\n".join(problems(test))))
 
     main = parse_run_tests(text.splitlines(), Printer(False, io.StringIO()))
     walk(main, [])
