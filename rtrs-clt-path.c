@@ -451,13 +451,28 @@ static unsigned long rtrs_clt_retry_pause(const struct rtrs_clt_path *path)
 	return msecs_to_jiffies(clamp(spent / 2, RETRY_MIN_MS, RETRY_MAX_MS));
 }
 
+/* Milliseconds since the path went up or down last, and begins the next such time. */
+static s64 rtrs_clt_path_flip(struct rtrs_clt_path *path)
+{
+	ktime_t now = ktime_get();
+	s64 ms = ktime_ms_delta(now, path->flipped);
+
+	path->flipped = now;
+	return ms;
+}
+
 static void rtrs_clt_log_up(struct rtrs_clt_path *path, ktime_t began)
 {
+	s64 took = ktime_ms_delta(ktime_get(), began);
+	s64 down = rtrs_clt_path_flip(path);
 	char name[RTRS_CLT_PATH_NAME];
 
-	rtrs_info(path->clt, "path %s is up, connected in %lld ms, attempt %u\n",
-		  rtrs_clt_path_name(path, name, sizeof(name)),
-		  ktime_ms_delta(ktime_get(), began), path->reconnect_attempts);
+	rtrs_clt_path_name(path, name, sizeof(name));
+	if (path->ever_up)
+		rtrs_info(path->clt, "path %s is back after %lld ms, connected in %lld ms, attempt %u\n",
+			  name, down, took, path->reconnect_attempts);
+	else
+		rtrs_info(path->clt, "path %s is up, connected in %lld ms\n", name, took);
 }
 
 static long rtrs_clt_step_connecting(struct rtrs_clt_path *path)
@@ -561,9 +576,9 @@ static long rtrs_clt_step_reconnecting(struct rtrs_clt_path *path)
 	char name[RTRS_CLT_PATH_NAME];
 
 	if (!path->torn_down) {
-		rtrs_err(path->clt, "path %s is lost: %s (%pe)\n",
-			 rtrs_clt_path_name(path, name, sizeof(name)), path->last_why,
-			 ERR_PTR(path->last_err));
+		rtrs_err(path->clt, "path %s is lost after %lld ms: %s (%pe)\n",
+			 rtrs_clt_path_name(path, name, sizeof(name)), rtrs_clt_path_flip(path),
+			 path->last_why, ERR_PTR(path->last_err));
 		rtrs_clt_path_teardown(path, false);
 	}
 	return rtrs_clt_begin_attempt(path);
@@ -584,8 +599,9 @@ static long rtrs_clt_step_closing(struct rtrs_clt_path *path)
 
 	rtrs_clt_path_teardown(path, true);
 	if (path->ever_up)
-		rtrs_info(path->clt, "path %s is closed: %s\n",
-			  rtrs_clt_path_name(path, name, sizeof(name)), path->last_why);
+		rtrs_info(path->clt, "path %s is closed after %lld ms: %s\n",
+			  rtrs_clt_path_name(path, name, sizeof(name)), rtrs_clt_path_flip(path),
+			  path->last_why);
 	path->reconnect_attempts = 0;
 	path->retry = false;
 	/* the result first: whoever waits for CLOSED may free the path */
@@ -1054,6 +1070,7 @@ struct rtrs_clt_path *rtrs_clt_path_alloc(struct rtrs_clt_sess *clt, const struc
 	path->clt = clt;
 	path->state = RTRS_CLT_CONNECTING;
 	path->since = ktime_get();
+	path->flipped = path->since;
 	path->torn_down = true;
 	path->max_pages_per_mr = RTRS_MAX_SEGMENTS;
 	path->last_why = "";

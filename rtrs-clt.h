@@ -376,6 +376,7 @@ enum rtrs_clt_path_wish {
  * @torn_down:		the queues are gone (worker only)
  * @was_up:		counted in the session's paths_up (worker only)
  * @ever_up:		was CONNECTED at least once (worker only)
+ * @flipped:		when the path went up or down last (worker only)
  * @retry:		the next attempt continues this one (worker only)
  * @reconnect_attempts:	attempts since the path was up last (worker only)
  * @cons_up:		connections accepted in this attempt
@@ -424,6 +425,7 @@ struct rtrs_clt_path {
 	bool torn_down;
 	bool was_up;
 	bool ever_up;
+	ktime_t flipped;
 	bool retry;
 	unsigned int reconnect_attempts;
 
