@@ -1109,3 +1109,7 @@ static void __exit rtrs_client_exit(void)
 
 module_init(rtrs_client_init);
 module_exit(rtrs_client_exit);
+
+#if IS_ENABLED(CONFIG_INFINIBAND_RTRS_CLIENT_KUNIT_TEST)
+#include "tests/kunit/rtrs_clt_kunit.c"
+#endif
