@@ -438,7 +438,7 @@ static bool name_is_taken(struct rtrs_clt_sess *clt, const char *name)
 int rtrs_clt_create_path_files(struct rtrs_clt_path *path)
 {
 	struct rtrs_clt_sess *clt = path->clt;
-	char name[NAME_MAX];
+	char name[RTRS_CLT_PATH_NAME];
 	int err;
 
 	rtrs_clt_path_name(path, name, sizeof(name));
