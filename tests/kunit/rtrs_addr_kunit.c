@@ -182,6 +182,7 @@ static const struct bad_row bad_rows[] = {
 	{ "space before the prefix",	" ip:10.0.0.2",			-EPROTONOSUPPORT },
 	{ "destination missing",	"ip:10.0.0.1,",			-EPROTONOSUPPORT },
 	{ "destination without prefix",	"ip:10.0.0.1@10.0.0.2",		-EPROTONOSUPPORT },
+	{ "at sign after a comma",	"ip:10.0.0.1,x@ip:10.0.0.2",	-EPROTONOSUPPORT },
 
 	{ "ip: alone",			"ip:",				-EINVAL },
 	{ "gid: alone",			"gid:",				-EINVAL },

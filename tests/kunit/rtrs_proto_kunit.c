@@ -667,6 +667,8 @@ static const struct info_row info_rows[] = {
 	  { { 0x1000, 7, CHUNK - 1 } }, "descriptor is not made of whole chunks" },
 	{ "a chunk and a byte", 2, 24, 1, 1,
 	  { { 0x1000, 7, CHUNK + 1 } }, "descriptor is not made of whole chunks" },
+	{ "a chunk and a half", 2, 24, 1, 1,
+	  { { 0x1000, 7, CHUNK + CHUNK / 2 } }, "descriptor is not made of whole chunks" },
 	{ "longest descriptor", 2, 24, 1, 1,
 	  { { 0x1000, 7, 0xffffffff } }, "descriptor is not made of whole chunks" },
 	{ "wraps around", 2, 24, 1, 1,
