@@ -20,9 +20,6 @@
 #include "rtrs-clt-trace.h"
 #include "rtrs-log.h"
 
-/* Receive buffers of the info response: a heartbeat of the server may take one */
-#define INFO_RSP_BUFS 2
-
 /* Longest time that draining a queue of the local HCA may take */
 #define DRAIN_TIMEOUT_MS 5000
 
@@ -204,12 +201,11 @@ static int rtrs_clt_create_queues(struct rtrs_clt_con *con)
 	int err;
 
 	rtrs_clt_queue_sizes(con, &send, &recv);
-	if (recv > dev->attrs.max_qp_wr) {
-		rtrs_err(&path->s, "%s: queue of %d receives (max_qp_wr), %u are needed\n",
-			 dev_name(&dev->dev), dev->attrs.max_qp_wr, recv);
+	if (max(send, recv) > dev->attrs.max_qp_wr) {
+		rtrs_err(&path->s, "%s: queues of %d entries (max_qp_wr), %u are needed\n",
+			 dev_name(&dev->dev), dev->attrs.max_qp_wr, max(send, recv));
 		return -EOPNOTSUPP;
 	}
-	send = min_t(u32, send, dev->attrs.max_qp_wr);
 	sge = min_t(u32, RTRS_CLT_SEND_SGE, dev->attrs.max_send_sge);
 	if (con->c.cid >= path->s.irq_con_num)
 		ctx = IB_POLL_DIRECT;
@@ -241,8 +237,13 @@ static int rtrs_clt_addr_resolved(struct rtrs_clt_con *con, struct rdma_cm_event
 	struct rdma_cm_id *id = con->c.cm_id;
 	int err;
 
-	*why = "the HCA cannot be used";
 	if (!con->c.cid) {
+		if (rtrs_clt_path_is_twin(path, &id->route.addr.src_addr)) {
+			*why = "the session has another path of the same addresses";
+			path->give_up = true;
+			return -EEXIST;
+		}
+		*why = "the HCA cannot be used";
 		err = rtrs_clt_use_device(path, id);
 		if (err)
 			return err;
@@ -285,11 +286,6 @@ static int rtrs_clt_cid0_accepted(struct rtrs_clt_con *con, const struct rtrs_co
 	struct rdma_cm_id *id = con->c.cm_id;
 	int err;
 
-	if (rtrs_clt_path_is_twin(path, &id->route.addr.src_addr)) {
-		*why = "the session has another path of the same addresses";
-		path->give_up = true;
-		return -EEXIST;
-	}
 	path->prm = *prm;
 	err = rtrs_clt_sess_accept_limits(path);
 	if (err) {
@@ -297,10 +293,12 @@ static int rtrs_clt_cid0_accepted(struct rtrs_clt_con *con, const struct rtrs_co
 		path->give_up = true;
 		return err;
 	}
+	spin_lock_irq(&path->lock);
 	memcpy(&path->s.src_addr, &id->route.addr.src_addr,
 	       rdma_addr_size((struct sockaddr *)&id->route.addr.src_addr));
 	strscpy(path->hca_name, id->device->name, sizeof(path->hca_name));
 	path->hca_port = id->port_num;
+	spin_unlock_irq(&path->lock);
 	path->first_conn = true;
 	WRITE_ONCE(path->cid0_up, true);
 	return 0;
@@ -326,7 +324,8 @@ static int rtrs_clt_established(struct rtrs_clt_con *con, struct rdma_cm_event *
 		return -ECONNRESET;
 	}
 	set_bit(RTRS_CON_CONNECTED, &con->flags);
-	atomic_inc(&path->cons_up);
+	/* pairs with the acquire in rtrs_clt_connect_cons() */
+	atomic_inc_return_release(&path->cons_up);
 	rtrs_clt_path_progress(path);
 	return 0;
 }
@@ -345,6 +344,7 @@ static const struct {
 static int rtrs_clt_rejected(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
 			     const char **why)
 {
+	struct rtrs_clt_path *path = con_to_path(con);
 	const void *data;
 	unsigned int i;
 	u8 len;
@@ -356,6 +356,7 @@ static int rtrs_clt_rejected(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
 		return -ECONNRESET;
 	}
 	err = rtrs_conn_rej_errno(data, len);
+	WRITE_ONCE(path->refused, true);
 	*why = "the server refused the connection";
 	for (i = 0; i < ARRAY_SIZE(rtrs_clt_reject_reasons); i++)
 		if (rtrs_clt_reject_reasons[i].err == err)
@@ -364,7 +365,7 @@ static int rtrs_clt_rejected(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
 }
 
 /* What an event does: either a step forward, or an error of this kind */
-static const struct {
+static const struct rtrs_clt_cm_reaction {
 	int (*step)(struct rtrs_clt_con *con, struct rdma_cm_event *ev, const char **why);
 	int err;
 	const char *why;
@@ -385,26 +386,30 @@ static const struct {
 static void rtrs_clt_cm_event(struct rtrs_clt_con *con, struct rdma_cm_event *ev)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
+	const struct rtrs_clt_cm_reaction *reaction;
 	const char *why = "unknown CM event";
 	int err = -ECONNRESET;
 
-	if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL) {
-		rtrs_clt_path_close_async(path, -ENODEV, "the HCA was removed");
-		return;
-	}
 	if (ev->event < ARRAY_SIZE(rtrs_clt_cm_events)) {
-		if (rtrs_clt_cm_events[ev->event].step) {
-			err = rtrs_clt_cm_events[ev->event].step(con, ev, &why);
-		} else if (rtrs_clt_cm_events[ev->event].err) {
-			err = rtrs_clt_cm_events[ev->event].err;
-			why = rtrs_clt_cm_events[ev->event].why;
+		reaction = &rtrs_clt_cm_events[ev->event];
+		if (reaction->step) {
+			err = reaction->step(con, ev, &why);
+		} else if (reaction->err) {
+			err = reaction->err;
+			why = reaction->why;
 		}
 	}
+	/* if it disconnects in the info exchange, the session's name is still taken */
+	if (ev->event == RDMA_CM_EVENT_DISCONNECTED)
+		WRITE_ONCE(path->refused, true);
 	if (err)
 		rtrs_clt_path_error(path, err, why);
 }
 
-/* Always 0: ids are destroyed by the worker, never by the CM. */
+/*
+ * Always 0: ids are destroyed by the worker, never by the CM. An id that was
+ * kept from an earlier attempt has nothing to say but that its HCA goes.
+ */
 static int rtrs_clt_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 {
 	struct rtrs_clt_con *con = id->context;
@@ -412,7 +417,9 @@ static int rtrs_clt_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 
 	trace_rtrs_clt_cm_event(con_to_path(con), con->c.cid, ev->event, ev->status);
 	mutex_lock(&con->lock);
-	if (!test_bit(RTRS_CON_DEAD, &con->flags))
+	if (ev->event == RDMA_CM_EVENT_DEVICE_REMOVAL)
+		rtrs_clt_path_close_async(con_to_path(con), -ENODEV, "the HCA was removed");
+	else if (id == con->c.cm_id && !test_bit(RTRS_CON_DEAD, &con->flags))
 		rtrs_clt_cm_event(con, ev);
 	mutex_unlock(&con->lock);
 	memalloc_noio_restore(noio);
@@ -423,11 +430,19 @@ static int rtrs_clt_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev)
  * Coming up, in the worker
  */
 
+static void rtrs_clt_clear_port(struct sockaddr_storage *addr)
+{
+	if (addr->ss_family == AF_INET)
+		((struct sockaddr_in *)addr)->sin_port = 0;
+	else if (addr->ss_family == AF_INET6)
+		((struct sockaddr_in6 *)addr)->sin6_port = 0;
+}
+
 static int rtrs_clt_con_start(struct rtrs_clt_con *con)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
-	struct sockaddr *src = (struct sockaddr *)&path->s.src_addr;
 	struct sockaddr *dst = (struct sockaddr *)&path->s.dst_addr;
+	struct sockaddr_storage src = path->s.src_addr;
 	const char *why = "a CM id cannot be had";
 	struct rdma_cm_id *id;
 	int err;
@@ -439,15 +454,21 @@ static int rtrs_clt_con_start(struct rtrs_clt_con *con)
 		err = PTR_ERR(id);
 		goto err;
 	}
+	/* under the lock: events of the id before may still come */
+	mutex_lock(&con->lock);
 	con->c.cm_id = id;
+	mutex_unlock(&con->lock);
 	set_bit(RTRS_CON_ALLOCATED, &con->flags);
-	/* the connections of a path share the port that cid 0 was given */
+	/* cid 0 is given a port, which the other connections of the path share */
+	if (!con->c.cid)
+		rtrs_clt_clear_port(&src);
 	why = "the source address cannot be shared";
 	err = rdma_set_reuseaddr(id, 1);
 	if (err)
 		goto err;
 	why = "the address cannot be resolved";
-	err = rdma_resolve_addr(id, src->sa_family ? src : NULL, dst, rtrs_clt_ms_left(path));
+	err = rdma_resolve_addr(id, src.ss_family ? (struct sockaddr *)&src : NULL, dst,
+				rtrs_clt_ms_left(path));
 	if (err)
 		goto err;
 	return 0;
@@ -472,7 +493,7 @@ int rtrs_clt_connect_cons(struct rtrs_clt_path *path)
 
 	atomic_set(&path->cons_up, 0);
 	WRITE_ONCE(path->cid0_up, false);
-	for (up = 0; up < path->s.con_num; up = atomic_read(&path->cons_up)) {
+	for (up = 0; up < path->s.con_num; up = atomic_read_acquire(&path->cons_up)) {
 		int parallel = up ? RTRS_CLT_CONNECT_PARALLEL : 1;
 
 		while (next < path->s.con_num && next - up < parallel) {
@@ -498,11 +519,8 @@ static void rtrs_clt_info_rsp_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rtrs_con *c = wc->qp->qp_context;
 	struct rtrs_clt_path *path = to_clt_path(c->path);
 
-	if (wc->status != IB_WC_SUCCESS) {
-		if (wc->status != IB_WC_WR_FLUSH_ERR)
-			rtrs_clt_path_error(path, -EIO, "the info response was not received");
+	if (rtrs_clt_recv_failed(to_clt_con(c), wc))
 		return;
-	}
 	ib_dma_sync_single_for_cpu(path->s.dev->ib_dev, iu->dma_addr, iu->size, DMA_FROM_DEVICE);
 	if (!path->info_rsp && wc->opcode == IB_WC_RECV &&
 	    !(wc->wc_flags & (IB_WC_WITH_IMM | IB_WC_WITH_INVALIDATE))) {
@@ -519,12 +537,12 @@ static void rtrs_clt_info_rsp_done(struct ib_cq *cq, struct ib_wc *wc)
 	 */
 	rcu_read_lock();
 	rtrs_clt_recv_wc(to_clt_con(c), wc, iu->buf);
-	rcu_read_unlock();
 	if (!path->info_rsp && rtrs_clt_path_state(path) == RTRS_CLT_CONNECTING) {
 		ib_dma_sync_single_for_device(path->s.dev->ib_dev, iu->dma_addr, iu->size,
 					      DMA_FROM_DEVICE);
 		rtrs_iu_post_recv(c, iu);
 	}
+	rcu_read_unlock();
 }
 
 static void rtrs_clt_info_req_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -532,10 +550,12 @@ static void rtrs_clt_info_req_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rtrs_con *c = wc->qp->qp_context;
 	struct rtrs_clt_path *path = to_clt_path(c->path);
 
-	if (wc->status == IB_WC_SUCCESS)
+	if (wc->status == IB_WC_SUCCESS) {
 		atomic_inc(&c->sq_wr_avail);
-	else if (wc->status != IB_WC_WR_FLUSH_ERR)
+		rtrs_clt_stats_completion(to_clt_con(c));
+	} else if (wc->status != IB_WC_WR_FLUSH_ERR) {
 		rtrs_clt_path_error(path, -EIO, "the info request could not be sent");
+	}
 }
 
 static int rtrs_clt_info_alloc(struct rtrs_clt_path *path)
@@ -544,7 +564,9 @@ static int rtrs_clt_info_alloc(struct rtrs_clt_path *path)
 	size_t len = struct_size_t(struct rtrs_msg_info_rsp, desc, path->prm.queue_depth);
 
 	path->info_rsp = NULL;
-	path->info_ius = rtrs_iu_alloc(INFO_RSP_BUFS, len, GFP_KERNEL, dev, DMA_FROM_DEVICE,
+	/* each heartbeat of a server that is slow takes one of them */
+	path->nr_info_ius = 2 + rtrs_clt_ms_left(path) / RTRS_HB_INTERVAL_MS;
+	path->info_ius = rtrs_iu_alloc(path->nr_info_ius, len, GFP_KERNEL, dev, DMA_FROM_DEVICE,
 				       rtrs_clt_info_rsp_done);
 	path->info_req = rtrs_iu_alloc(1, sizeof(struct rtrs_msg_info_req), GFP_KERNEL, dev,
 				       DMA_TO_DEVICE, rtrs_clt_info_req_done);
@@ -556,7 +578,7 @@ static void rtrs_clt_info_free(struct rtrs_clt_path *path)
 {
 	if (!path->s.dev)
 		return;
-	rtrs_iu_free(path->info_ius, path->s.dev->ib_dev, INFO_RSP_BUFS);
+	rtrs_iu_free(path->info_ius, path->s.dev->ib_dev, path->nr_info_ius);
 	rtrs_iu_free(path->info_req, path->s.dev->ib_dev, 1);
 	path->info_ius = NULL;
 	path->info_req = NULL;
@@ -569,7 +591,7 @@ static int rtrs_clt_post_all_recvs(struct rtrs_clt_path *path)
 	unsigned int i;
 	int err;
 
-	for (i = 0; i < INFO_RSP_BUFS; i++) {
+	for (i = 0; i < path->nr_info_ius; i++) {
 		err = rtrs_iu_post_recv(path->s.con[0], &path->info_ius[i]);
 		if (err)
 			return err;
@@ -641,21 +663,24 @@ err:
  * @con: connection, in any state
  *
  * Takes the queue pair to the error state and tells the peer, whose answer
- * nobody waits for.
+ * nobody waits for. Connection 0 of a path that shall come back keeps quiet:
+ * if the link is dead the message is lost, and the peer would refuse us until
+ * its own heartbeat gives up. rtrs_clt_tell_peer() says it later.
  *
  * Context: process, sleeps.
  */
 void rtrs_clt_con_stop(struct rtrs_clt_con *con)
 {
+	bool comes_back = rtrs_clt_path_state(con_to_path(con)) == RTRS_CLT_RECONNECTING;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	mutex_lock(&con->lock);
 	set_bit(RTRS_CON_DEAD, &con->flags);
 	mutex_unlock(&con->lock);
-	if (test_bit(RTRS_CON_CONNECTED, &con->flags))
-		rdma_disconnect(con->c.cm_id);
 	if (con->c.qp)
 		ib_modify_qp(con->c.qp, &attr, IB_QP_STATE);
+	if (test_bit(RTRS_CON_CONNECTED, &con->flags) && (con->c.cid || !comes_back))
+		rdma_disconnect(con->c.cm_id);
 }
 
 static void rtrs_clt_drain_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -706,7 +731,11 @@ static void rtrs_clt_drain_sends(struct rtrs_clt_con *con)
  */
 void rtrs_clt_con_drain(struct rtrs_clt_con *con)
 {
-	if (!con->c.qp)
+	/*
+	 * A polled connection carries no requests, and nobody polls it any more,
+	 * so nothing of it is handled until it is destroyed.
+	 */
+	if (!con->c.qp || con->c.cid >= con->c.path->irq_con_num)
 		return;
 	ib_drain_rq(con->c.qp);
 	rtrs_clt_drain_sends(con);
@@ -727,16 +756,46 @@ void rtrs_clt_con_destroy_queues(struct rtrs_clt_con *con)
 }
 
 /**
+ * rtrs_clt_tell_peer() - disconnect what is left of the path's former life
+ * @path: path in its worker
+ *
+ * Once the peer answers again, even if it refuses, it hears us.
+ *
+ * Context: process, sleeps until a running CM handler has ended.
+ */
+void rtrs_clt_tell_peer(struct rtrs_clt_path *path)
+{
+	if (!path->old_id)
+		return;
+	rdma_disconnect(path->old_id);
+	rdma_destroy_id(path->old_id);
+	path->old_id = NULL;
+}
+
+/**
  * rtrs_clt_con_destroy_id() - free the CM id, which has held the HCA until now
  * @con: connection without queues
+ *
+ * That of connection 0 stays if it was up and the peer has not been told.
  *
  * Context: process, sleeps until a running CM handler has ended.
  */
 void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con)
 {
-	if (!con->c.cm_id)
+	struct rtrs_clt_path *path = con_to_path(con);
+	struct rdma_cm_id *id = con->c.cm_id;
+
+	if (!id)
 		return;
-	rdma_destroy_id(con->c.cm_id);
+	mutex_lock(&con->lock);
 	con->c.cm_id = NULL;
+	mutex_unlock(&con->lock);
+	if (!con->c.cid && test_bit(RTRS_CON_CONNECTED, &con->flags) &&
+	    rtrs_clt_path_state(path) == RTRS_CLT_RECONNECTING) {
+		rtrs_clt_tell_peer(path);
+		path->old_id = id;
+	} else {
+		rdma_destroy_id(id);
+	}
 	con->flags = 0;
 }

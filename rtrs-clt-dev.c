@@ -11,6 +11,8 @@
 #include "rtrs-clt.h"
 #include "rtrs-log.h"
 
+static struct ib_client rtrs_clt_ib_client;
+
 /* The number of pages may only shrink: users were told a maximum. */
 static void rtrs_clt_device_limits(struct rtrs_clt_path *path)
 {
@@ -58,9 +60,21 @@ int rtrs_clt_use_device(struct rtrs_clt_path *path, struct rdma_cm_id *id)
 			 dev_name(&id->device->dev), id->device->attrs.max_send_sge);
 		return -EOPNOTSUPP;
 	}
+	WRITE_ONCE(path->hca, id->device);
+	/*
+	 * Either we see here that the HCA goes, or rtrs_clt_ib_remove() sees
+	 * that we have it. Pairs with the barrier there.
+	 */
+	smp_mb();
+	if (!ib_get_client_data(id->device, &rtrs_clt_ib_client)) {
+		WRITE_ONCE(path->hca, NULL);
+		return -ENODEV;
+	}
 	dev = rtrs_ib_dev_get(id->device, &path->clt->dev_pd);
-	if (IS_ERR(dev))
+	if (IS_ERR(dev)) {
+		WRITE_ONCE(path->hca, NULL);
 		return PTR_ERR(dev);
+	}
 	WRITE_ONCE(path->s.dev, dev);
 	rtrs_clt_device_limits(path);
 	return 0;
@@ -84,6 +98,8 @@ void rtrs_clt_path_release_device(struct rtrs_clt_path *path)
 		rtrs_clt_con_free_msgs(to_clt_con(path->s.con[i]));
 	WRITE_ONCE(path->s.dev, NULL);
 	rtrs_ib_dev_put(dev);
+	/* last: who removes the HCA waits for it; pairs with the acquire there */
+	smp_store_release(&path->hca, NULL);
 }
 
 /* The link is back, or our address is: those who wait for it try at once. */
@@ -156,18 +172,17 @@ static void rtrs_clt_sess_leave_device(struct rtrs_clt_sess *clt, struct ib_devi
 	mutex_lock(&clt->paths_mutex);
 	set = rcu_dereference_protected(clt->paths, lockdep_is_held(&clt->paths_mutex));
 	for (i = 0; i < set->nr; i++) {
-		struct rtrs_clt_path *path = set->path[i];
-		struct rtrs_ib_dev *dev = READ_ONCE(path->s.dev);
-
-		if (!dev || dev->ib_dev != ib_dev)
-			continue;
-		rtrs_clt_path_close(path, -ENODEV, "the HCA was removed");
+		/* pairs with the release in rtrs_clt_path_release_device() */
+		if (smp_load_acquire(&set->path[i]->hca) == ib_dev)
+			rtrs_clt_path_close(set->path[i], -ENODEV, "the HCA was removed");
 	}
 	mutex_unlock(&clt->paths_mutex);
 }
 
+/* The client data of an HCA says that it may be used. */
 static int rtrs_clt_ib_add(struct ib_device *ib_dev)
 {
+	ib_set_client_data(ib_dev, &rtrs_clt_ib_client, &rtrs_clt_ib_client);
 	return 0;
 }
 
@@ -175,6 +190,9 @@ static void rtrs_clt_ib_remove(struct ib_device *ib_dev, void *client_data)
 {
 	struct rtrs_clt_sess *clt;
 
+	ib_set_client_data(ib_dev, &rtrs_clt_ib_client, NULL);
+	/* pairs with the barrier in rtrs_clt_use_device() */
+	smp_mb();
 	mutex_lock(&rtrs_clt_sess_mutex);
 	list_for_each_entry(clt, &rtrs_clt_sess_list, entry)
 		rtrs_clt_sess_leave_device(clt, ib_dev);

@@ -61,6 +61,27 @@ static bool wc_failed(struct rtrs_clt_con *con, const struct ib_wc *wc, const ch
 	return true;
 }
 
+/*
+ * We flush receives only after the path has left these states. Before that a
+ * flush means that the HCA took the queue pair down by itself: the reason lies
+ * on the CQ of the sends, which is not armed.
+ */
+bool rtrs_clt_recv_failed(struct rtrs_clt_con *con, const struct ib_wc *wc)
+{
+	struct rtrs_clt_path *path = con_to_path(con);
+	enum rtrs_clt_state state;
+
+	if (likely(wc->status == IB_WC_SUCCESS))
+		return false;
+	state = rtrs_clt_path_state(path);
+	if (state != RTRS_CLT_CONNECTED && state != RTRS_CLT_CONNECTING)
+		return true;
+	rtrs_clt_reap_sends(con, INT_MAX);
+	rtrs_clt_path_error(path, -ECONNRESET, wc->status == IB_WC_WR_FLUSH_ERR ?
+			    "the queue pair broke" : "a receive failed");
+	return true;
+}
+
 static void rtrs_clt_send_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rtrs_iu *iu = container_of(wc->wr_cqe, struct rtrs_iu, cqe);
@@ -251,8 +272,10 @@ static int rtrs_clt_fill_sges(const struct rtrs_clt_path *path, struct rtrs_clt_
 	size_t len = 0;
 	int i;
 
-	if (req->dir == DMA_FROM_DEVICE || !req->nents)
+	if (!req->nents)
 		return 0;
+	if (req->dir == DMA_FROM_DEVICE)
+		return reg || sg_dma_len(req->sg) == req->data_len ? 0 : -EINVAL;
 	if (reg) {
 		*sge = (struct ib_sge) {
 			.addr = req->mr->iova,
@@ -267,6 +290,8 @@ static int rtrs_clt_fill_sges(const struct rtrs_clt_path *path, struct rtrs_clt_
 			.length = sg_dma_len(sg),
 			.lkey = path->s.dev->ib_pd->local_dma_lkey,
 		};
+		if (!sge[i].length)
+			return -EINVAL;
 		len += sge[i].length;
 	}
 	return len == req->data_len ? req->nents : -EINVAL;
@@ -298,17 +323,18 @@ static int rtrs_clt_reserve(struct rtrs_clt_con *con, struct rtrs_clt_io_req *re
 {
 	int nr = reg ? RTRS_CLT_WR_PER_REQ : 1;
 
+	int avail;
+
 	if (!con->c.cid) {
-		if (atomic_inc_return(&con_to_path(con)->admin_inflight) > RTRS_CLT_ADMIN_MAX) {
-			atomic_dec(&con_to_path(con)->admin_inflight);
+		if (!atomic_add_unless(&con_to_path(con)->admin_inflight, 1, RTRS_CLT_ADMIN_MAX))
 			return -EAGAIN;
-		}
 		req->flags |= RTRS_REQ_ADMIN;
 	}
-	if (atomic_sub_return(nr, &con->c.sq_wr_avail) < RTRS_CLT_SQ_SLACK) {
-		atomic_add(nr, &con->c.sq_wr_avail);
-		return -EAGAIN;
-	}
+	avail = atomic_read(&con->c.sq_wr_avail);
+	do {
+		if (avail - nr < RTRS_CLT_SQ_SLACK)
+			return -EAGAIN;
+	} while (!atomic_try_cmpxchg(&con->c.sq_wr_avail, &avail, avail - nr));
 	req->nr_wr = nr;
 	return 0;
 }
@@ -448,6 +474,16 @@ void rtrs_clt_req_release(struct rtrs_clt_io_req *req)
 	req->nr_wr = 0;
 }
 
+/* A request that began before the event was enabled has no start: 0 ns. */
+static void rtrs_clt_trace_req(const struct rtrs_clt_io_req *req, int err)
+{
+	s64 ns = req->start ? ktime_to_ns(ktime_sub(ktime_get(), req->start)) : 0;
+
+	trace_rtrs_clt_req_done(con_to_path(req->con), req->con->c.cid, req->permit->mem_id,
+				req->dir == DMA_FROM_DEVICE ? READ : WRITE,
+				req->data_len + req->usr_len, err, ns);
+}
+
 /**
  * rtrs_clt_req_finish() - confirm a request to its owner
  * @req: slot in state ANSWERED without holds
@@ -462,10 +498,8 @@ void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err)
 
 	/* I2 */
 	WARN_ON_ONCE(atomic_read(&req->holds) || req->flags & RTRS_REQ_REGISTERED);
-	trace_rtrs_clt_req_done(con_to_path(req->con), req->con->c.cid, req->permit->mem_id,
-				req->dir == DMA_FROM_DEVICE ? READ : WRITE,
-				req->data_len + req->usr_len, err,
-				ktime_to_ns(ktime_sub(ktime_get(), req->start)));
+	if (trace_rtrs_clt_req_done_enabled())
+		rtrs_clt_trace_req(req, err);
 	rtrs_clt_req_release(req);
 	/* I3 */
 	if (WARN_ON_ONCE((atomic_xchg(&req->state, RTRS_REQ_FREE) & RTRS_REQ_STATE_MASK) !=
@@ -523,6 +557,11 @@ int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget)
 	done = rtrs_clt_reap_sends(con, budget);
 	if (done < budget) {
 		irq_poll_complete(iop);
+		/*
+		 * Pairs with the full barrier of test_and_set_bit() in
+		 * irq_poll_sched(): who found us scheduled has counted itself.
+		 */
+		smp_mb();
 		if (atomic_read(&con->late))
 			rtrs_clt_arm_sends(con);
 	}
@@ -533,6 +572,10 @@ int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget)
  * Way back
  */
 
+/*
+ * An invalidation stands right before its answer. Each receive takes a place, so
+ * that a key which no answer asked for is forgotten soon.
+ */
 static void rtrs_clt_note_inv_key(struct rtrs_clt_con *con, u32 key)
 {
 	con->inv_keys[con->inv_pos++ % RTRS_CLT_INV_KEYS] = key;
@@ -695,7 +738,6 @@ static const char *rtrs_clt_recv_send(struct rtrs_clt_con *con, const struct ib_
 		return "message that is neither an answer nor an invalidation";
 	if (wc->byte_len)
 		return "invalidation with data";
-	rtrs_clt_note_inv_key(con, wc->ex.invalidate_rkey);
 	return NULL;
 }
 
@@ -718,6 +760,8 @@ void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
 	rtrs_clt_stats_completion(con);
 	if (READ_ONCE(path->s.hb_missed_cnt))
 		WRITE_ONCE(path->s.hb_missed_cnt, 0);
+	rtrs_clt_note_inv_key(con, wc->wc_flags & IB_WC_WITH_INVALIDATE ?
+			      wc->ex.invalidate_rkey : 0);
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		why = rtrs_clt_recv_imm(con, be32_to_cpu(wc->ex.imm_data));
 	else if (wc->opcode == IB_WC_RECV)
@@ -732,8 +776,8 @@ void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
  * Receives
  */
 
-/* Posts nr receives; with buffers those of con->free_msgs. */
-static int rtrs_clt_post_chain(struct rtrs_clt_con *con, unsigned int nr)
+/* Posts nr receives; if the connection has buffers, those of these numbers. */
+static int rtrs_clt_post_chain(struct rtrs_clt_con *con, const u32 *msgs, unsigned int nr)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
 	struct ib_recv_wr wr[RTRS_CLT_RECV_BATCH];
@@ -747,7 +791,7 @@ static int rtrs_clt_post_chain(struct rtrs_clt_con *con, unsigned int nr)
 		};
 		if (!con->msgs)
 			continue;
-		m = con->free_msgs[i];
+		m = msgs[i];
 		sge[i] = (struct ib_sge) {
 			.addr = con->msgs_dma + m * sizeof(*con->msgs),
 			.length = sizeof(*con->msgs),
@@ -772,7 +816,7 @@ static void rtrs_clt_repost(struct rtrs_clt_con *con, u32 msg)
 		rtrs_clt_path_error(con_to_path(con), -EPROTO, "messages before the path is up");
 		return;
 	}
-	err = rtrs_clt_post_chain(con, RTRS_CLT_RECV_BATCH);
+	err = rtrs_clt_post_chain(con, con->free_msgs, RTRS_CLT_RECV_BATCH);
 	if (err)
 		rtrs_clt_path_error(con_to_path(con), err, "receives could not be posted");
 }
@@ -782,7 +826,7 @@ void rtrs_clt_recv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rtrs_clt_con *con = wc_to_con(wc);
 
-	if (wc_failed(con, wc, "a receive failed"))
+	if (rtrs_clt_recv_failed(con, wc))
 		return;
 	rcu_read_lock();
 	rtrs_clt_repost(con, 0);
@@ -798,7 +842,7 @@ void rtrs_clt_msg_done(struct ib_cq *cq, struct ib_wc *wc)
 	u32 i = wc->wr_cqe - con->msg_cqe;
 	struct rtrs_msg_rkey_rsp msg;
 
-	if (wc_failed(con, wc, "a receive failed"))
+	if (rtrs_clt_recv_failed(con, wc))
 		return;
 	rcu_read_lock();
 	ib_dma_sync_single_for_cpu(path->s.dev->ib_dev, con->msgs_dma + i * sizeof(msg),
@@ -838,6 +882,7 @@ u32 rtrs_clt_nr_recvs(const struct rtrs_clt_con *con)
  */
 int rtrs_clt_post_recvs(struct rtrs_clt_con *con)
 {
+	u32 msgs[RTRS_CLT_RECV_BATCH];
 	u32 nr = rtrs_clt_nr_recvs(con);
 	u32 i, n;
 	int err;
@@ -848,8 +893,8 @@ int rtrs_clt_post_recvs(struct rtrs_clt_con *con)
 	for (i = 0; i < nr; i += n) {
 		n = min_t(u32, nr - i, RTRS_CLT_RECV_BATCH);
 		for (u32 k = 0; k < n; k++)
-			con->free_msgs[k] = i + k;
-		err = rtrs_clt_post_chain(con, n);
+			msgs[k] = i + k;
+		err = rtrs_clt_post_chain(con, msgs, n);
 		if (err)
 			return err;
 	}

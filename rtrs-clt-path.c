@@ -120,22 +120,58 @@ void rtrs_clt_path_progress(struct rtrs_clt_path *path)
 	wake_up_all(&path->wait);
 }
 
-/* An attempt has ended, or the path is closed: tells those who asked for it. */
-static void rtrs_clt_path_result(struct rtrs_clt_path *path, int err)
+/*
+ * Changes the state of a path with which an attempt has ended. In one step, so
+ * that who asks for an attempt after it does not get this one's result.
+ */
+static bool rtrs_clt_path_end_attempt(struct rtrs_clt_path *path, enum rtrs_clt_state state,
+				      int err)
 {
+	bool ok;
+
 	spin_lock_irq(&path->lock);
-	path->result = err;
-	path->results++;
+	ok = rtrs_clt_change_state(path, state);
+	if (ok) {
+		path->result = err;
+		path->results++;
+		wake_up_all(&path->wait);
+	}
 	spin_unlock_irq(&path->lock);
-	wake_up_all(&path->wait);
+	return ok;
 }
 
-/* Waits for the result after number @seen; -EINTR if a signal came first. */
+/**
+ * rtrs_clt_path_set_connected() - end an attempt with success
+ * @path: path in its worker that has everything
+ *
+ * Return: 0; negative errno if the path has failed meanwhile, or shall close.
+ */
+int rtrs_clt_path_set_connected(struct rtrs_clt_path *path)
+{
+	clear_bit(RTRS_WISH_NOW, &path->wishes);
+	if (rtrs_clt_path_end_attempt(path, RTRS_CLT_CONNECTED, 0))
+		return 0;
+	return READ_ONCE(path->last_err) ?: -ECONNABORTED;
+}
+
+/**
+ * rtrs_clt_path_wait_result() - wait until an attempt to connect has ended
+ * @path: the path
+ * @seen: number of attempts that had ended before
+ *
+ * Context: process, sleeps.
+ * Return: how the attempt ended, 0 or negative errno; -EINTR on a signal.
+ */
 int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen)
 {
+	int err;
+
 	if (wait_event_interruptible(path->wait, READ_ONCE(path->results) != seen))
 		return -EINTR;
-	return READ_ONCE(path->result);
+	spin_lock_irq(&path->lock);
+	err = path->result;
+	spin_unlock_irq(&path->lock);
+	return err;
 }
 
 /* Reconnect delay of the session, 20 % more or less: not all come at once */
@@ -182,6 +218,24 @@ void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why)
 		trace_rtrs_clt_path_failure(path, err, why);
 }
 
+/* Returns the number of times that the path was closed before this. */
+static unsigned int rtrs_clt_path_begin_close(struct rtrs_clt_path *path, int err,
+					      const char *why)
+{
+	unsigned long flags;
+	unsigned int seen;
+
+	trace_rtrs_clt_close_conns(path);
+	spin_lock_irqsave(&path->lock, flags);
+	seen = path->closes;
+	if (rtrs_clt_change_state(path, RTRS_CLT_CLOSING)) {
+		rtrs_clt_path_note_err(path, err, why);
+		rtrs_clt_path_kick(path);
+	}
+	spin_unlock_irqrestore(&path->lock, flags);
+	return seen;
+}
+
 /**
  * rtrs_clt_path_close_async() - have a path closed
  * @path: the path
@@ -192,15 +246,7 @@ void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why)
  */
 void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *why)
 {
-	unsigned long flags;
-
-	trace_rtrs_clt_close_conns(path);
-	spin_lock_irqsave(&path->lock, flags);
-	if (rtrs_clt_change_state(path, RTRS_CLT_CLOSING)) {
-		rtrs_clt_path_note_err(path, err, why);
-		rtrs_clt_path_kick(path);
-	}
-	spin_unlock_irqrestore(&path->lock, flags);
+	rtrs_clt_path_begin_close(path, err, why);
 }
 
 /**
@@ -216,9 +262,8 @@ void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *
  */
 void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why)
 {
-	unsigned int seen = READ_ONCE(path->closes);
+	unsigned int seen = rtrs_clt_path_begin_close(path, err, why);
 
-	rtrs_clt_path_close_async(path, err, why);
 	wait_event(path->wait, READ_ONCE(path->closes) != seen ||
 		   rtrs_clt_path_state(path) >= RTRS_CLT_CLOSED);
 }
@@ -231,7 +276,7 @@ void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why)
 static void rtrs_clt_ev_work(struct work_struct *work)
 {
 	struct rtrs_clt_sess *clt = container_of(work, struct rtrs_clt_sess, ev_work);
-	bool up;
+	enum rtrs_clt_link_ev ev;
 
 	might_sleep();
 	for (;;) {
@@ -247,12 +292,11 @@ static void rtrs_clt_ev_work(struct work_struct *work)
 			clt->ev_pending = 2 - (clt->ev_pending & 1);
 		clt->ev_pending--;
 		clt->ev_up = !clt->ev_up;
-		up = clt->ev_up;
+		ev = clt->ev_up ? RTRS_CLT_LINK_EV_RECONNECTED : RTRS_CLT_LINK_EV_DISCONNECTED;
 		spin_unlock(&clt->lock);
 
-		trace_rtrs_clt_link_event(clt, up);
-		clt->ops.link_ev(clt->ops.priv, up ? RTRS_CLT_LINK_EV_RECONNECTED :
-						     RTRS_CLT_LINK_EV_DISCONNECTED);
+		trace_rtrs_clt_link_event(clt, ev);
+		clt->ops.link_ev(clt->ops.priv, ev);
 	}
 }
 
@@ -283,7 +327,7 @@ void rtrs_clt_path_up(struct rtrs_clt_path *path)
 	spin_lock(&clt->lock);
 	if (!clt->paths_up++ && clt->opened) {
 		clt->ev_pending++;
-		queue_work(rtrs_clt_wq, &clt->ev_work);
+		queue_work(rtrs_clt_ev_wq, &clt->ev_work);
 	}
 	spin_unlock(&clt->lock);
 	rtrs_clt_path_uevent(path, "connected");
@@ -303,7 +347,7 @@ void rtrs_clt_path_down(struct rtrs_clt_path *path)
 	spin_lock(&clt->lock);
 	if (!--clt->paths_up && clt->opened) {
 		clt->ev_pending++;
-		queue_work(rtrs_clt_wq, &clt->ev_work);
+		queue_work(rtrs_clt_ev_wq, &clt->ev_work);
 	}
 	spin_unlock(&clt->lock);
 	rtrs_clt_path_uevent(path, "disconnected");
@@ -323,7 +367,7 @@ void rtrs_clt_start_events(struct rtrs_clt_sess *clt)
 	clt->ev_up = true;
 	if (!clt->paths_up) {
 		clt->ev_pending = 1;
-		queue_work(rtrs_clt_wq, &clt->ev_work);
+		queue_work(rtrs_clt_ev_wq, &clt->ev_work);
 	}
 	spin_unlock(&clt->lock);
 }
@@ -428,27 +472,37 @@ static void rtrs_clt_path_teardown(struct rtrs_clt_path *path, bool release)
 		rtrs_clt_path_release_device(path);
 	if (!path->torn_down)
 		rtrs_clt_each_con(path, rtrs_clt_con_destroy_id);
+	if (release)
+		rtrs_clt_tell_peer(path);
 	path->torn_down = true;
-}
-
-/* Is it worth to try once more before this attempt's deadline? */
-static bool rtrs_clt_path_may_retry(const struct rtrs_clt_path *path, int err)
-{
-	if (err != -ECONNRESET && err != -EEXIST && err != -EBUSY)
-		return false;
-	if (path->give_up || READ_ONCE(path->clt->closing))
-		return false;
-	return time_before(jiffies + msecs_to_jiffies(RETRY_MIN_MS), path->deadline);
 }
 
 /* Tries come quickly at first, then at a rate that does not flood the server. */
 static unsigned long rtrs_clt_retry_pause(const struct rtrs_clt_path *path)
 {
-	unsigned int left = jiffies_to_msecs(path->deadline - jiffies);
 	unsigned int limit = READ_ONCE(connect_timeout_ms);
-	unsigned int spent = limit > left ? limit - left : 0;
+	long left = path->deadline - jiffies;
+	unsigned int spent;
 
+	spent = limit - min(limit, left > 0 ? jiffies_to_msecs(left) : 0);
 	return msecs_to_jiffies(clamp(spent / 2, RETRY_MIN_MS, RETRY_MAX_MS));
+}
+
+/*
+ * Is it worth to try once more before this attempt's deadline? It is if the
+ * server has refused us for what may be a leftover of our former life; or, in an
+ * open of several paths, if the first path has to create the session again.
+ */
+static bool rtrs_clt_path_may_retry(const struct rtrs_clt_path *path, int err)
+{
+	unsigned long pause = rtrs_clt_retry_pause(path) + msecs_to_jiffies(RETRY_MIN_MS);
+
+	if (!READ_ONCE(path->refused) || path->give_up || READ_ONCE(path->clt->closing))
+		return false;
+	if (err != -ECONNRESET && err != -EEXIST && err != -EBUSY &&
+	    !(err == -ENXIO && !READ_ONCE(path->clt->opened)))
+		return false;
+	return time_before(jiffies + pause, path->deadline);
 }
 
 /* Milliseconds since the path went up or down last, and begins the next such time. */
@@ -481,25 +535,38 @@ static long rtrs_clt_step_connecting(struct rtrs_clt_path *path)
 	int err;
 
 	path->torn_down = false;
+	WRITE_ONCE(path->refused, false);
 	err = rtrs_clt_path_connect(path);
 	if (err)
 		return STEP_AGAIN;
 	rtrs_clt_log_up(path, began);
 	path->ever_up = true;
 	path->reconnect_attempts = 0;
-	rtrs_clt_path_result(path, 0);
+	/* we and the server have a new life */
+	rtrs_clt_tell_peer(path);
 	return STEP_IDLE;
 }
 
-static bool rtrs_clt_path_schedule(struct rtrs_clt_path *path, unsigned long due)
+/* One more try of the same attempt, after a pause */
+static void rtrs_clt_path_retry(struct rtrs_clt_path *path)
 {
-	bool ok;
-
+	if (READ_ONCE(path->refused))
+		rtrs_clt_tell_peer(path);
 	spin_lock_irq(&path->lock);
-	path->due = due;
-	ok = rtrs_clt_change_state(path, RTRS_CLT_RECONNECTING);
+	path->retry = true;
+	path->due = jiffies + rtrs_clt_retry_pause(path);
+	rtrs_clt_change_state(path, RTRS_CLT_RECONNECTING);
 	spin_unlock_irq(&path->lock);
-	return ok;
+}
+
+/* The attempt is over. The next one is due later, even if the delay is 0. */
+static void rtrs_clt_path_failed(struct rtrs_clt_path *path, int err)
+{
+	unsigned long floor = msecs_to_jiffies(RETRY_MAX_MS);
+
+	atomic_inc(&path->stats.reconnects_failed);
+	path->due = jiffies + max(rtrs_clt_reconnect_delay(path), floor);
+	rtrs_clt_path_end_attempt(path, RTRS_CLT_RECONNECTING, err);
 }
 
 static long rtrs_clt_step_connecting_err(struct rtrs_clt_path *path)
@@ -509,8 +576,7 @@ static long rtrs_clt_step_connecting_err(struct rtrs_clt_path *path)
 
 	rtrs_clt_path_teardown(path, false);
 	if (rtrs_clt_path_may_retry(path, err)) {
-		path->retry = true;
-		rtrs_clt_path_schedule(path, jiffies + rtrs_clt_retry_pause(path));
+		rtrs_clt_path_retry(path);
 		return STEP_AGAIN;
 	}
 	rtrs_err(path->clt, "path %s cannot be connected: %s (%pe)\n",
@@ -521,9 +587,7 @@ static long rtrs_clt_step_connecting_err(struct rtrs_clt_path *path)
 		rtrs_clt_path_close_async(path, err, path->last_why);
 		return STEP_AGAIN;
 	}
-	atomic_inc(&path->stats.reconnects_failed);
-	rtrs_clt_path_schedule(path, jiffies + rtrs_clt_reconnect_delay(path));
-	rtrs_clt_path_result(path, err);
+	rtrs_clt_path_failed(path, err);
 	return STEP_AGAIN;
 }
 
@@ -604,12 +668,9 @@ static long rtrs_clt_step_closing(struct rtrs_clt_path *path)
 			  path->last_why);
 	path->reconnect_attempts = 0;
 	path->retry = false;
-	/* the result first: whoever waits for CLOSED may free the path */
-	rtrs_clt_path_result(path, path->last_err ?: -ECONNABORTED);
-	spin_lock_irq(&path->lock);
+	/* who waits for this may free the path, once this work is over */
 	path->closes++;
-	rtrs_clt_change_state(path, RTRS_CLT_CLOSED);
-	spin_unlock_irq(&path->lock);
+	rtrs_clt_path_end_attempt(path, RTRS_CLT_CLOSED, path->last_err ?: -ECONNABORTED);
 	return STEP_IDLE;
 }
 
@@ -681,7 +742,8 @@ void rtrs_clt_path_start(struct rtrs_clt_path *path, unsigned long deadline)
 void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path)
 {
 	spin_lock_irq(&path->lock);
-	if (path->state != RTRS_CLT_DEAD) {
+	/* others look at the session when they come up */
+	if (path->state == RTRS_CLT_CONNECTED) {
 		set_bit(RTRS_WISH_HEARTBEAT, &path->wishes);
 		rtrs_clt_path_kick(path);
 	}
@@ -692,17 +754,18 @@ void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path)
  * rtrs_clt_path_try_now() - end the wait of a path that waits to reconnect
  * @path: the path
  *
- * The attempt counts as any other. Context: any.
+ * If an attempt is under way, and fails, the next one follows at once. Attempts
+ * count as any other. Context: any.
  */
 void rtrs_clt_path_try_now(struct rtrs_clt_path *path)
 {
 	unsigned long flags;
 
 	spin_lock_irqsave(&path->lock, flags);
-	if (path->state == RTRS_CLT_RECONNECTING) {
+	if (path->state <= RTRS_CLT_RECONNECTING)
 		set_bit(RTRS_WISH_NOW, &path->wishes);
+	if (path->state == RTRS_CLT_RECONNECTING)
 		rtrs_clt_path_kick(path);
-	}
 	spin_unlock_irqrestore(&path->lock, flags);
 }
 
@@ -816,12 +879,15 @@ int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr)
 		rtrs_clt_path_put(path);
 		return err;
 	}
+	/* once it is shown, somebody may remove it */
+	kobject_get(&path->kobj);
 	rtrs_clt_path_start(path, rtrs_clt_connect_deadline());
 	err = rtrs_clt_path_wait_result(path, 0);
 	if (!err)
 		err = rtrs_clt_create_path_files(path);
 	if (err)
 		rtrs_clt_path_remove(path);
+	kobject_put(&path->kobj);
 	return err;
 }
 
@@ -902,8 +968,15 @@ bool rtrs_clt_path_is_twin(struct rtrs_clt_path *path, struct sockaddr_storage *
 
 	rcu_read_lock();
 	set = rcu_dereference(path->clt->paths);
-	for (i = 0; i < set->nr && !twin; i++)
-		twin = set->path[i] != path && rtrs_clt_path_same_addr(set->path[i], &addr);
+	for (i = 0; i < set->nr && !twin; i++) {
+		struct rtrs_clt_path *other = set->path[i];
+
+		if (other == path)
+			continue;
+		spin_lock_irq(&other->lock);
+		twin = rtrs_clt_path_same_addr(other, &addr);
+		spin_unlock_irq(&other->lock);
+	}
 	rcu_read_unlock();
 	return twin;
 }

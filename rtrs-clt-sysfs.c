@@ -310,6 +310,9 @@ static int action_check(struct rtrs_clt_path *path, const struct kobj_attribute 
 		log_bad_input(path->clt, &path->kobj, attr->attr.name, buf, "is not 1");
 		return -EINVAL;
 	}
+	/* pairs with the release in rtrs_clt_create_path_files() */
+	if (!smp_load_acquire(&path->shown))
+		return -EBUSY;
 	return may_change_paths(path->clt, &path->kobj, attr->attr.name);
 }
 
@@ -431,7 +434,9 @@ static bool name_is_taken(struct rtrs_clt_sess *clt, const char *name)
  * rtrs_clt_create_path_files() - show a path in sysfs
  * @path: path that knows its source address
  *
- * Context: process; one caller at a time for all paths of a session.
+ * Nothing can be asked of the path by its files until all of them are there.
+ *
+ * Context: process, takes paths_mutex.
  * Return: 0; -EEXIST if a path of that name is shown already; other errors of
  * sysfs. Nothing is shown in case of error.
  */
@@ -442,6 +447,7 @@ int rtrs_clt_create_path_files(struct rtrs_clt_path *path)
 	int err;
 
 	rtrs_clt_path_name(path, name, sizeof(name));
+	mutex_lock(&clt->paths_mutex);
 	err = name_is_taken(clt, name) ? -EEXIST : 0;
 	if (!err)
 		err = kobject_add(&path->kobj, clt->kobj_paths, "%s", name);
@@ -450,6 +456,9 @@ int rtrs_clt_create_path_files(struct rtrs_clt_path *path)
 		if (err)
 			kobject_del(&path->kobj);
 	}
+	mutex_unlock(&clt->paths_mutex);
+	/* pairs with the acquire in action_check() */
+	smp_store_release(&path->shown, !err);
 	if (err)
 		rtrs_err(clt, "path %s cannot be shown in sysfs: %pe\n", name, ERR_PTR(err));
 	return err;

@@ -25,6 +25,11 @@ MODULE_DESCRIPTION("RDMA Transport Client");
 MODULE_LICENSE("GPL");
 
 struct workqueue_struct *rtrs_clt_wq;
+struct workqueue_struct *rtrs_clt_ev_wq;
+
+/* sessions not released yet; the release may come after the last close */
+static atomic_t rtrs_clt_live;
+
 /* protects rtrs_clt_sess_list, and keeps its members while an HCA goes */
 DEFINE_MUTEX(rtrs_clt_sess_mutex);
 LIST_HEAD(rtrs_clt_sess_list);
@@ -105,6 +110,8 @@ void rtrs_clt_put_permit(struct rtrs_clt_sess *clt, struct rtrs_permit *permit)
 	/* rtrs_clt_close() waits for this section after it saw the last bit go */
 	rcu_read_lock();
 	permit->held = false;
+	/* we are done with the permit before somebody else gets it */
+	smp_mb__before_atomic();
 	sbitmap_put(&clt->permits_map, permit->mem_id);
 	/* full barrier; pairs with the one of prepare_to_wait() in the waiter */
 	if (wq_has_sleeper(&clt->permits_wait))
@@ -246,16 +253,17 @@ static void path_it_init(struct path_it *it, struct rtrs_clt_sess *clt)
 static struct rtrs_clt_path *get_next_path_rr(struct path_it *it)
 {
 	unsigned int nr = it->set->nr;
+	int *last = raw_cpu_ptr(it->clt->rr_pos);
 
+	/* others on this CPU move it too: look once, then go round from there */
+	if (!it->i)
+		it->pos = READ_ONCE(*last);
 	while (it->i < nr) {
-		/* preempted or not: any place of the set is a good one to go on from */
-		int *pos = raw_cpu_ptr(it->clt->rr_pos);
-		unsigned int next = (READ_ONCE(*pos) + 1) % nr;
-
-		WRITE_ONCE(*pos, next);
+		it->pos = (it->pos + 1) % nr;
 		it->i++;
-		if (rtrs_clt_path_is_connected(it->set->path[next]))
-			return it->set->path[next];
+		WRITE_ONCE(*last, it->pos);
+		if (rtrs_clt_path_is_connected(it->set->path[it->pos]))
+			return it->set->path[it->pos];
 	}
 	return NULL;
 }
@@ -383,7 +391,7 @@ static struct rtrs_clt_io_req *rtrs_clt_init_req(struct rtrs_clt_path *path,
 	req->data_len = want->data_len;
 	req->usr_len = want->usr_len;
 	req->dir = want->dir;
-	req->start = ktime_get();
+	req->start = trace_rtrs_clt_req_done_enabled() ? ktime_get() : 0;
 	iov_iter_kvec(&iter, ITER_SOURCE, want->vec, want->nr, want->usr_len);
 	req->usr_len = copy_from_iter(req->iu->buf, want->usr_len, &iter);
 	return req;
@@ -409,28 +417,22 @@ static int rtrs_clt_try_path(struct rtrs_clt_path *path, const struct rtrs_clt_w
 	return err;
 }
 
-/* The first path that takes the request, or the error of the last one tried */
-static int rtrs_clt_issue(struct rtrs_clt_sess *clt, const struct rtrs_clt_want *want,
-			  struct rtrs_clt_path **taken)
+/* The first path that takes the request, NULL and *err of the last one tried */
+static struct rtrs_clt_path *rtrs_clt_issue(struct rtrs_clt_sess *clt,
+					    const struct rtrs_clt_want *want, int *err)
 {
 	struct rtrs_clt_path *path;
-	int err = -ECONNABORTED;
 	struct path_it it;
 
-	rcu_read_lock();
+	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the path must not go");
+	*err = -ECONNABORTED;
 	path_it_init(&it, clt);
 	while ((path = it.next_path(&it))) {
-		err = rtrs_clt_try_path(path, want);
-		if (!err) {
-			if (taken) {
-				rtrs_clt_stats_failover(path);
-				*taken = path;
-			}
+		*err = rtrs_clt_try_path(path, want);
+		if (!*err)
 			break;
-		}
 	}
-	rcu_read_unlock();
-	return err;
+	return path;
 }
 
 /**
@@ -460,11 +462,15 @@ static int rtrs_clt_failover_req(struct rtrs_clt_sess *clt, struct rtrs_clt_io_r
 		.dir = fail_req->dir,
 	};
 	u32 mem_id = fail_req->permit->mem_id;
-	struct rtrs_clt_path *taken = NULL;
+	struct rtrs_clt_path *path;
 	int err;
 
-	err = rtrs_clt_issue(clt, &want, &taken);
-	trace_rtrs_clt_failover(con_to_path(fail_req->con), taken, mem_id, err);
+	rcu_read_lock();
+	path = rtrs_clt_issue(clt, &want, &err);
+	if (path)
+		rtrs_clt_stats_failover(path);
+	trace_rtrs_clt_failover(con_to_path(fail_req->con), path, mem_id, err);
+	rcu_read_unlock();
 	return err;
 }
 
@@ -540,16 +546,6 @@ int rtrs_clt_sess_accept_limits(struct rtrs_clt_path *path)
 	return err;
 }
 
-static int rtrs_clt_path_set_connected(struct rtrs_clt_path *path)
-{
-	bool ok;
-
-	spin_lock_irq(&path->lock);
-	ok = rtrs_clt_change_state(path, RTRS_CLT_CONNECTED);
-	spin_unlock_irq(&path->lock);
-	return ok ? 0 : READ_ONCE(path->last_err) ?: -ECONNABORTED;
-}
-
 /**
  * init_path() - bring a path up
  * @clt_path: path in state CONNECTING, without queues
@@ -607,6 +603,8 @@ static void rtrs_clt_dev_release(struct device *dev)
 	free_percpu(clt->rr_pos);
 	mutex_destroy(&clt->paths_mutex);
 	kfree(clt);
+	if (atomic_dec_and_test(&rtrs_clt_live))
+		wake_up_var(&rtrs_clt_live);
 }
 
 static const struct class rtrs_clt_dev_class = {
@@ -650,6 +648,7 @@ static struct rtrs_clt_sess *rtrs_clt_alloc_sess(const struct rtrs_clt_ops *ops,
 	clt->max_segments = RTRS_MAX_SEGMENTS;
 	clt->register_always = register_always;
 	rtrs_clt_sess_init_dev_pd(clt);
+	atomic_inc(&rtrs_clt_live);
 	clt->dev.class = &rtrs_clt_dev_class;
 	device_initialize(&clt->dev);
 	return clt;
@@ -807,8 +806,11 @@ static int rtrs_clt_connect_paths(struct rtrs_clt_path **paths, size_t nr)
 	if (wait_event_interruptible(paths[0]->wait, READ_ONCE(paths[0]->cid0_up) ||
 				     READ_ONCE(paths[0]->results)))
 		return -EINTR;
-	if (!READ_ONCE(paths[0]->cid0_up))
-		return rtrs_clt_path_wait_result(paths[0], 0);
+	if (READ_ONCE(paths[0]->results)) {
+		err = rtrs_clt_path_wait_result(paths[0], 0);
+		if (err)
+			return err;
+	}
 	for (i = 1; i < nr; i++)
 		rtrs_clt_path_start(paths[i], deadline);
 	for (i = 0; i < nr; i++) {
@@ -835,7 +837,7 @@ static int rtrs_clt_bring_up(struct rtrs_clt_sess *clt, const struct rtrs_addr *
 	return err ?: rtrs_clt_alloc_permits(clt);
 }
 
-static int rtrs_clt_check_args(const char *pathname, size_t paths_num)
+static int rtrs_clt_check_args(const char *pathname, size_t paths_num, u32 nr_poll_queues)
 {
 	size_t len = strnlen(pathname, NAME_MAX);
 
@@ -847,6 +849,11 @@ static int rtrs_clt_check_args(const char *pathname, size_t paths_num)
 	if (!paths_num || paths_num > MAX_PATHS_NUM) {
 		pr_err("session '%s': %zu paths, 1 to %d are possible\n", pathname, paths_num,
 		       MAX_PATHS_NUM);
+		return -EINVAL;
+	}
+	if (nr_poll_queues > RTRS_MAX_CON_NUM - 1 - min(nr_cpu_ids, RTRS_MAX_CON_NUM - 1)) {
+		pr_err("session '%s': %u poll queues, a path has up to %d connections\n",
+		       pathname, nr_poll_queues, RTRS_MAX_CON_NUM);
 		return -EINVAL;
 	}
 	return 0;
@@ -891,7 +898,7 @@ struct rtrs_clt_sess *rtrs_clt_open(struct rtrs_clt_ops *ops, const char *pathna
 	struct rtrs_clt_sess *clt;
 	int err;
 
-	err = rtrs_clt_check_args(pathname, paths_num);
+	err = rtrs_clt_check_args(pathname, paths_num, nr_poll_queues);
 	if (err)
 		return ERR_PTR(err);
 	clt = rtrs_clt_alloc_sess(ops, pathname);
@@ -988,10 +995,14 @@ int rtrs_clt_request(int dir, struct rtrs_clt_req_ops *ops, struct rtrs_clt_sess
 		.dir = dir == READ ? DMA_FROM_DEVICE : DMA_TO_DEVICE,
 	};
 	size_t i;
+	int err;
 
 	for (i = 0; i < nr; i++)
 		want.usr_len += vec[i].iov_len;
-	return rtrs_clt_issue(clt, &want, NULL);
+	rcu_read_lock();
+	rtrs_clt_issue(clt, &want, &err);
+	rcu_read_unlock();
+	return err;
 }
 EXPORT_SYMBOL(rtrs_clt_request);
 
@@ -1079,15 +1090,19 @@ EXPORT_SYMBOL(rtrs_clt_query);
 
 static int __init rtrs_client_init(void)
 {
-	int err;
+	int err = -ENOMEM;
 
 	/* workers sleep, and the block device above may be what frees memory */
 	rtrs_clt_wq = alloc_workqueue("rtrs_client_wq", WQ_UNBOUND | WQ_MEM_RECLAIM, 0);
 	if (!rtrs_clt_wq)
-		return -ENOMEM;
+		return err;
+	/* the caller's handler may wait for what only a path's worker can free */
+	rtrs_clt_ev_wq = alloc_workqueue("rtrs_client_ev_wq", WQ_UNBOUND, 0);
+	if (!rtrs_clt_ev_wq)
+		goto destroy_wq;
 	err = class_register(&rtrs_clt_dev_class);
 	if (err)
-		goto destroy_wq;
+		goto destroy_ev_wq;
 	err = rtrs_clt_ib_client_register();
 	if (err)
 		goto unregister_class;
@@ -1095,6 +1110,8 @@ static int __init rtrs_client_init(void)
 
 unregister_class:
 	class_unregister(&rtrs_clt_dev_class);
+destroy_ev_wq:
+	destroy_workqueue(rtrs_clt_ev_wq);
 destroy_wq:
 	destroy_workqueue(rtrs_clt_wq);
 	return err;
@@ -1102,8 +1119,10 @@ destroy_wq:
 
 static void __exit rtrs_client_exit(void)
 {
+	wait_var_event(&rtrs_clt_live, !atomic_read(&rtrs_clt_live));
 	rtrs_clt_ib_client_unregister();
 	class_unregister(&rtrs_clt_dev_class);
+	destroy_workqueue(rtrs_clt_ev_wq);
 	destroy_workqueue(rtrs_clt_wq);
 }
 

@@ -51,7 +51,7 @@
  *
  * RCU: the path set, and everything a CONNECTED path owns. A post to a queue,
  * of a send or of a receive, happens inside an RCU read section which has seen
- * the path CONNECTED, or by the worker itself. The worker waits for a grace
+ * the path CONNECTED or CONNECTING, or by the worker itself. The worker waits for a grace
  * period after it left CONNECTED, so no post comes behind its drain.
  *
  * Invariants
@@ -239,7 +239,10 @@ struct rtrs_clt_io_req {
 	struct ib_cqe inv_cqe;
 };
 
-/* Bits of rtrs_clt_con.flags, written under rtrs_clt_con.lock */
+/*
+ * Bits of rtrs_clt_con.flags. The first four are written under rtrs_clt_con.lock
+ * or by the path's worker when no CM handler can run.
+ */
 enum rtrs_clt_con_flags {
 	/* the CM id exists */
 	RTRS_CON_ALLOCATED,
@@ -350,6 +353,9 @@ enum rtrs_clt_path_wish {
  * @s:			part known to rtrs-core
  * @clt:		session
  * @state:		see the diagram; written under @lock
+ * @hca:		the HCA of s.dev, for comparison: set before, cleared after
+ * @old_id:		CM id of connection 0 of the path's former life, whose peer is
+ *			to be told yet (worker only)
  * @prm:		what the server announced for this path
  * @rbufs:		the server's chunks, one per permit
  * @reqs:		request slots, one per permit
@@ -373,6 +379,7 @@ enum rtrs_clt_path_wish {
  * @due:		in jiffies: begin of the next attempt
  * @give_up:		the server has become another one; stop reconnecting
  * @published:		a path set shows the path
+ * @shown:		all files of the path are there
  * @torn_down:		the queues are gone (worker only)
  * @was_up:		counted in the session's paths_up (worker only)
  * @ever_up:		was CONNECTED at least once (worker only)
@@ -382,9 +389,11 @@ enum rtrs_clt_path_wish {
  * @cons_up:		connections accepted in this attempt
  * @cid0_up:		the server has accepted cid 0 of the path
  * @first_conn:		cid 0 may create the session at the server
- * @mode_msgs:		receives have buffers: the server renews its keys
  * @info_rsp_len:	bytes received as info response, 0 before
+ * @refused:		in this attempt the server has answered with a refusal
  * @info_ius:		receive buffers of the info response
+ * @nr_info_ius:	their number
+ * @info_rsp:		the one that the response is in, NULL before
  * @info_req:		buffer of the info request
  * @hb_cqe:		completion of heartbeat messages
  * @hb_ack_cqe:		completion of heartbeat answers
@@ -397,6 +406,8 @@ struct rtrs_clt_path {
 	struct rtrs_path s;
 	struct rtrs_clt_sess *clt;
 	enum rtrs_clt_state state;
+	struct ib_device *hca;
+	struct rdma_cm_id *old_id;
 	struct rtrs_conn_params prm;
 	struct rtrs_rbuf *rbufs;
 	struct rtrs_clt_io_req *reqs;
@@ -422,6 +433,7 @@ struct rtrs_clt_path {
 	bool give_up;
 
 	bool published;
+	bool shown;
 	bool torn_down;
 	bool was_up;
 	bool ever_up;
@@ -432,9 +444,10 @@ struct rtrs_clt_path {
 	atomic_t cons_up;
 	bool cid0_up;
 	bool first_conn;
-	bool mode_msgs;
 	u32 info_rsp_len;
+	bool refused;
 	struct rtrs_iu *info_ius;
+	u32 nr_info_ius;
 	struct rtrs_iu *info_rsp;
 	struct rtrs_iu *info_req;
 	struct ib_cqe hb_cqe;
@@ -541,7 +554,8 @@ struct rtrs_clt_sess {
  * @clt:	session
  * @set:	path set, valid inside the RCU read section of the iteration
  * @next_path:	the policy's function, read once
- * @i:		paths handed out so far
+ * @i:		paths looked at so far
+ * @pos:	round robin: place of the path looked at last
  * @tried:	places of the set handed out so far
  */
 struct path_it {
@@ -549,10 +563,12 @@ struct path_it {
 	const struct rtrs_clt_path_set *set;
 	struct rtrs_clt_path *(*next_path)(struct path_it *it);
 	unsigned int i;
+	unsigned int pos;
 	DECLARE_BITMAP(tried, MAX_PATHS_NUM);
 };
 
 extern struct workqueue_struct *rtrs_clt_wq;
+extern struct workqueue_struct *rtrs_clt_ev_wq;
 extern struct mutex rtrs_clt_sess_mutex;
 extern struct list_head rtrs_clt_sess_list;
 
@@ -617,6 +633,7 @@ void rtrs_clt_path_unpublish(struct rtrs_clt_path *path);
 bool rtrs_clt_path_same_addr(const struct rtrs_clt_path *path, const struct rtrs_addr *addr);
 bool rtrs_clt_path_is_twin(struct rtrs_clt_path *path, struct sockaddr_storage *src);
 void rtrs_clt_path_start(struct rtrs_clt_path *path, unsigned long deadline);
+int rtrs_clt_path_set_connected(struct rtrs_clt_path *path);
 int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen);
 void rtrs_clt_path_progress(struct rtrs_clt_path *path);
 void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why);
@@ -652,6 +669,7 @@ int rtrs_clt_exchange_info(struct rtrs_clt_path *path);
 void rtrs_clt_con_stop(struct rtrs_clt_con *con);
 void rtrs_clt_con_drain(struct rtrs_clt_con *con);
 void rtrs_clt_con_destroy_queues(struct rtrs_clt_con *con);
+void rtrs_clt_tell_peer(struct rtrs_clt_path *path);
 void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 
 /* rtrs-clt-io.c */
@@ -661,6 +679,7 @@ void rtrs_clt_free_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_io_submit(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_release(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err);
+bool rtrs_clt_recv_failed(struct rtrs_clt_con *con, const struct ib_wc *wc);
 void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
 		      const struct rtrs_msg_rkey_rsp *msg);
 void rtrs_clt_recv_done(struct ib_cq *cq, struct ib_wc *wc);
