@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Breaking links and watching paths, for scenarios with two machines."""
+
+import time
+
+SESSION = "/sys/class/rtrs-client"
+
+
+def spoil(t, link, how, vms=None):
+    """Have netem do this to what machines (default: both) send on a link."""
+    for vm in vms or t.vms():
+        vm.run(f"modprobe sch_netem; tc qdisc replace dev eth{link} root netem {how} limit 10000")
+
+
+def cut(t, link, vms=None):
+    """Nothing gets through any more, and nobody is told."""
+    spoil(t, link, "loss 100%", vms)
+
+
+def heal(t, link):
+    """Undo spoil() and cut(), and `ip link set down`."""
+    for vm in t.vms():
+        if vm.running():
+            vm.run(f"tc qdisc del dev eth{link} root 2>/dev/null || true; "
+                   f"ip link set eth{link} up")
+
+
+def set_attr(t, session, name, value):
+    t.client.run(f"echo {value} >{SESSION}/{session}/{name}")
+
+
+def path_attr(t, session, path, name):
+    return t.client.run(f"cat '{SESSION}/{session}/paths/{path}/{name}'").strip()
+
+
+def write_path(t, session, path, name, timeout=30):
+    """Write 1 to a path's attribute: (status, seconds it took)."""
+    start = time.monotonic()
+    status, _ = t.client.status(f"echo 1 >'{SESSION}/{session}/paths/{path}/{name}'", timeout)
+    return status, time.monotonic() - start
+
+
+def wait_state(t, session, path, state, limit=10):
+    """Seconds until a path has the state. Looked at every 20 ms inside the machine."""
+    start = time.monotonic()
+    t.client.run(f"cd '{SESSION}/{session}/paths/{path}'; "
+                 f"until [ \"$(cat state)\" = {state} ]; do sleep 0.02; done",
+                 timeout=limit)
+    return time.monotonic() - start
+
+
+def wait_all_up(t, session, limit=15):
+    t.wait_until("all paths are connected",
+                 lambda: set(t.states(session).values()) == {"connected"}, limit)
+
+
+def rdma_stats(t, session):
+    """{path: the six numbers of stats/rdma}"""
+    return {path: [int(n) for n in path_attr(t, session, path, "stats/rdma").split()]
+            for path in t.states(session)}
+
+
+def check_idle(t, session):
+    """When nothing is under way no path may count anything in flight."""
+    with t.check("idle: inflight is 0 on every path"):
+        counts = rdma_stats(t, session)
+        assert all(c[4] == 0 for c in counts.values()), counts
+
+
+def check_unload(t, disk):
+    with t.check("unmap, and the modules unload"):
+        t.client.run(f"unmap {disk}")
+        t.client.run("unload rnbd_client rtrs_client rtrs_core")

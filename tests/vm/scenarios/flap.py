@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Links are cut at random under verified IO; one path lives at any time
+
+RTRS_SEED replays a run, RTRS_FLAP_SECONDS makes it longer (make soak).
+"""
+
+import os
+import random
+import time
+
+import links
+
+topology = "two"
+SECONDS = float(os.environ.get("RTRS_FLAP_SECONDS") or 30)
+limit = SECONDS + 120
+
+CUTS = {
+    "silent": links.cut,
+    "silent towards the server": lambda t, n: links.cut(t, n, [t.client]),
+    "silent towards the client": lambda t, n: links.cut(t, n, [t.server]),
+    "down at the client": lambda t, n: t.client.run(f"ip link set eth{n} down"),
+    "down at the server": lambda t, n: t.server.run(f"ip link set eth{n} down"),
+}
+
+
+def run(t):
+    seed = int(os.environ.get("RTRS_SEED") or time.time())
+    dice = random.Random(seed)
+    t.server.run("disk_up disk0 64; server_up")
+    disk = t.client.run(f"map flap disk0 {t.paths()}").strip()
+    links.set_attr(t, "flap", "reconnect_delay_sec", 1)
+
+    cuts = 0
+    with t.check(f"verified IO for {SECONDS:g} s while links are cut, seed {seed}"):
+        job = t.fio(disk, rw="randrw", time_based=1, runtime=int(SECONDS), size="32m")
+        while not job.job.done():
+            link = dice.randrange(2)
+            kind = dice.choice(sorted(CUTS))
+            CUTS[kind](t, link)
+            time.sleep(dice.uniform(0.05, 2.5) * t.scale)
+            links.heal(t, link)
+            cuts += 1
+            # the other link is next only once this one carries requests again
+            links.wait_all_up(t, "flap", 20)
+            time.sleep(dice.uniform(0, 0.5))
+        result = job.wait()
+    print(f"      {cuts} cuts, {result['ios']} requests, longest {result['stall']:.2f} s")
+    with t.check("no request took longer than 2 s"):
+        assert result["stall"] < 2 * t.scale, f"{result['stall']:.2f} s"
+    with t.check("requests have failed over"):
+        counts = links.rdma_stats(t, "flap")
+        assert sum(c[5] for c in counts.values()) > 0, counts
+    links.check_idle(t, "flap")
+    links.check_unload(t, disk)
