@@ -628,10 +628,6 @@ struct rtrs_clt_path *rtrs_clt_path_alloc(struct rtrs_clt_sess *clt,
 					  const struct rtrs_addr *addr);
 void rtrs_clt_path_put(struct rtrs_clt_path *path);
 void rtrs_clt_path_free(struct rtrs_clt_path *path);
-int rtrs_clt_path_publish(struct rtrs_clt_path *path);
-void rtrs_clt_path_unpublish(struct rtrs_clt_path *path);
-bool rtrs_clt_path_same_addr(const struct rtrs_clt_path *path, const struct rtrs_addr *addr);
-bool rtrs_clt_path_is_twin(struct rtrs_clt_path *path, struct sockaddr_storage *src);
 void rtrs_clt_path_start(struct rtrs_clt_path *path, unsigned long deadline);
 int rtrs_clt_path_set_connected(struct rtrs_clt_path *path);
 int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen);
@@ -646,6 +642,16 @@ int rtrs_clt_path_remove(struct rtrs_clt_path *path);
 int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr);
 void rtrs_clt_path_start_hb(struct rtrs_clt_path *path);
 void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path);
+
+/* rtrs-clt-set.c */
+
+int rtrs_clt_path_publish(struct rtrs_clt_path *path);
+void rtrs_clt_path_unpublish(struct rtrs_clt_path *path);
+bool rtrs_clt_path_same_addr(const struct rtrs_clt_path *path, const struct rtrs_addr *addr);
+bool rtrs_clt_path_is_twin(struct rtrs_clt_path *path, struct sockaddr_storage *src);
+
+/* rtrs-clt-event.c */
+
 void rtrs_clt_init_events(struct rtrs_clt_sess *clt);
 void rtrs_clt_start_events(struct rtrs_clt_sess *clt);
 void rtrs_clt_path_up(struct rtrs_clt_path *path);
