@@ -13,6 +13,16 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
+demo:		## two VMs, two links, one of them cut under load (installs what it needs)
+	@$(VM)/install
+	@$(VM)/run demo
+
+check:		## all checks, ends with the number passed and failed
+	@tests/check
+
+check-intree:	## our files built inside a copy of the kernel tree, and run
+	@tests/check in-tree
+
 static:		## checkpatch, sparse, W=1, kernel-doc, shellcheck and more
 	@tests/static/run
 

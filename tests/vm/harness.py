@@ -56,12 +56,14 @@ def global_lock():
 class Setup:
     """The kernel, the modules and the limits that all machines of a run share."""
 
-    def __init__(self, flavour="fast", client="ours", scale=None):
+    def __init__(self, flavour="fast", client="ours", kernel=None):
         self.flavour = flavour
         self.client = client
-        self.scale = float(scale or os.environ.get("VM_SCALE") or SCALE[flavour])
-        self.kernel = _tool("kernel", "build", flavour)
+        self.scale = float(os.environ.get("VM_SCALE") or SCALE[flavour])
+        self.kernel = kernel or _tool("kernel", "build", flavour)
         self.source = _tool("kernel", "source")
+        # what a run is called in reports and folders
+        self.name = Path(kernel).name.split("-")[0] if kernel else flavour
 
     def modules(self, variant):
         """Our modules, as a list of files."""
@@ -200,13 +202,14 @@ class Test:
         lines = self.client.run(f"path_states {session}").splitlines()
         return dict(line.rsplit(" ", 1) for line in lines)
 
-    def fio(self, device, **options):
-        """Start fio on a block device of the client, return a FioJob. What it
-        writes is verified, unless the options say otherwise."""
+    def fio(self, device, mib=8, **options):
+        """Start fio on the first mib MiB (fewer on a slow kernel) of a block device
+        of the client, return a FioJob. What it writes is verified, unless the options
+        say otherwise."""
         settings = {"name": "fio", "filename": f"/dev/{device}", "direct": 1,
                     "ioengine": "libaio", "iodepth": 16, "bs": "4k", "rw": "randwrite",
-                    "size": "8m", "verify": "crc32c", "verify_fatal": 1,
-                    "output-format": "json", **options}
+                    "size": f"{max(1, int(mib / self.scale))}m", "verify": "crc32c",
+                    "verify_fatal": 1, "output-format": "json", **options}
         args = " ".join(f"--{k}={v}" for k, v in settings.items() if v is not None)
         return FioJob(self.client.spawn(f"fio {args}"))
 
@@ -259,10 +262,12 @@ class Scenario:
         self.limit = self.module.limit                  # seconds, before scaling
         self.flavours = getattr(self.module, "flavours", ("fast", "debug"))
         self.smp = getattr(self.module, "smp", 2)
+        self.result = None
 
     def run(self, setup, report):
-        """Run it and report each check; True when all is well."""
-        folder = TOP / "build/vm" / f"{self.name}-{setup.flavour}"
+        """Run it and report each check; True when all is well. What the scenario
+        returned is left in .result."""
+        folder = TOP / "build/vm" / f"{self.name}-{setup.name}"
         machines = Machines(setup, folder, self.smp)
         t = Test(machines, report)
         timed_out = threading.Event()
@@ -283,7 +288,7 @@ class Scenario:
                 t.up(vm)
             if t.client is not t.server:
                 t.client.run("; ".join(f"meet {n} {HOST['server']}" for n in range(LINKS)))
-            self.module.run(t)
+            self.result = self.module.run(t)
             for vm in t.vms():
                 vm.stop()
         except Abort:
@@ -338,7 +343,7 @@ def kunit_modules(modules):
 
 def run_kunit(setup, report, limit=300):
     """Load every module with KUnit suites in it, report each test."""
-    machines = Machines(setup, TOP / "build/vm" / f"kunit-{setup.flavour}")
+    machines = Machines(setup, TOP / "build/vm" / f"kunit-{setup.name}")
     timer = threading.Timer(limit * setup.scale, machines.kill)
     timer.start()
     error = None

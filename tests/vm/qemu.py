@@ -84,7 +84,7 @@ class VM:
         net = []
         for n, link in enumerate(self.links):
             net += ["-netdev", f"stream,id=link{n},{link}",
-                    "-device", f"virtio-net-pci,netdev=link{n},host_mtu=4200,"
+                    "-device", f"virtio-net-pci,netdev=link{n},host_mtu=4200,romfile=,"
                                f"mac=52:54:00:00:{n:02x}:{self.name.encode()[0]:02x}"]
         append = ("console=ttyS0 panic=-1 oops=panic tsc=reliable "
                   f"rcupdate.rcu_cpu_stall_timeout=60 vm_name={self.name} "

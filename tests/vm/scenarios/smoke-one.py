@@ -15,7 +15,7 @@ def run(t):
 
         for size in "4k", "128k":
             with t.check(f"always_invalidate={mode}: reads and writes of {size} verified"):
-                t.fio(disk, bs=size, size="16m").wait()
+                t.fio(disk, bs=size, mib=16).wait()
 
         with t.check(f"always_invalidate={mode}: unmap, unload"):
             t.client.run(f"unmap {disk}")
