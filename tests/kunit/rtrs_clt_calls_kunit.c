@@ -268,29 +268,33 @@ struct args_row {
 	const char *name;
 	size_t len;	/* the name again and again, up to so many characters */
 	size_t paths_num;
+	u32 nr_poll_queues;
 	int err;
 };
 
 static const struct args_row args_rows[] = {
-	{ "usual", "session", 7, 1, 0 },
-	{ "one character", "s", 1, 1, 0 },
-	{ "any other character", "a b-c_d:e@f\xff", 12, 1, 0 },
-	{ "254 characters", "s", 254, 1, 0 },
-	{ "255 characters", "s", 255, 1, -EINVAL },
-	{ "256 characters", "s", 256, 1, -EINVAL },
-	{ "5000 characters", "s", 5000, 1, -EINVAL },
-	{ "empty", "", 0, 1, -EINVAL },
-	{ "slash", "/", 1, 1, -EINVAL },
-	{ "slash first", "/s", 2, 1, -EINVAL },
-	{ "slash last", "s/", 2, 1, -EINVAL },
-	{ "slash far behind", "sssssssssssssssssssssssssss/", 28 * 9, 1, -EINVAL },
-	{ "dot", ".", 1, 1, -EINVAL },
-	{ "two dots", "..", 2, 1, -EINVAL },
-	{ "dot inside", "a.b", 3, 1, -EINVAL },
-	{ "no path", "s", 1, 0, -EINVAL },
-	{ "128 paths", "s", 1, 128, 0 },
-	{ "129 paths", "s", 1, 129, -EINVAL },
-	{ "as many paths as can be", "s", 1, SIZE_MAX, -EINVAL },
+	{ "usual", "session", 7, 1, 0, 0 },
+	{ "one character", "s", 1, 1, 0, 0 },
+	{ "any other character", "a b-c_d:e@f\xff", 12, 1, 0, 0 },
+	{ "254 characters", "s", 254, 1, 0, 0 },
+	{ "255 characters", "s", 255, 1, 0, -EINVAL },
+	{ "256 characters", "s", 256, 1, 0, -EINVAL },
+	{ "5000 characters", "s", 5000, 1, 0, -EINVAL },
+	{ "empty", "", 0, 1, 0, -EINVAL },
+	{ "slash", "/", 1, 1, 0, -EINVAL },
+	{ "slash first", "/s", 2, 1, 0, -EINVAL },
+	{ "slash last", "s/", 2, 1, 0, -EINVAL },
+	{ "slash far behind", "sssssssssssssssssssssssssss/", 28 * 9, 1, 0, -EINVAL },
+	{ "dot", ".", 1, 1, 0, -EINVAL },
+	{ "two dots", "..", 2, 1, 0, -EINVAL },
+	{ "dot inside", "a.b", 3, 1, 0, -EINVAL },
+	{ "no path", "s", 1, 0, 0, -EINVAL },
+	{ "128 paths", "s", 1, 128, 0, 0 },
+	{ "129 paths", "s", 1, 129, 0, -EINVAL },
+	{ "poll queues", "s", 1, 1, 16, 0 },
+	{ "poll queues past what a server takes", "s", 1, 1, 4096, -EINVAL },
+	{ "as many poll queues as can be", "s", 1, 1, U32_MAX, -EINVAL },
+	{ "as many paths as can be", "s", 1, SIZE_MAX, 0, -EINVAL },
 };
 
 KUNIT_ARRAY_PARAM_DESC(args, args_rows, desc);
@@ -306,7 +310,17 @@ static void args_test(struct kunit *test)
 	for (i = 0; i < row->len; i++)
 		name[i] = row->name[i % strlen(row->name)];
 
-	KUNIT_EXPECT_EQ(test, rtrs_clt_check_args(name, row->paths_num), row->err);
+	KUNIT_EXPECT_EQ(test, rtrs_clt_check_args(name, row->paths_num, row->nr_poll_queues),
+			row->err);
+}
+
+/* Connection 0, one for each CPU, and the polled ones: as many as a server takes */
+static void args_poll_queues_test(struct kunit *test)
+{
+	unsigned int most = 4096 - 1 - nr_cpu_ids;
+
+	KUNIT_EXPECT_EQ(test, rtrs_clt_check_args("s", 1, most), 0);
+	KUNIT_EXPECT_EQ(test, rtrs_clt_check_args("s", 1, most + 1), -EINVAL);
 }
 
 /* A name is taken as long as its session is listed. */
@@ -410,6 +424,7 @@ static struct kunit_case rtrs_clt_calls_cases[] = {
 	KUNIT_CASE_PARAM(limits_test, limits_gen_params),
 	KUNIT_CASE_PARAM(query_test, query_gen_params),
 	KUNIT_CASE_PARAM(args_test, args_gen_params),
+	KUNIT_CASE(args_poll_queues_test),
 	KUNIT_CASE(name_is_unique_test),
 	KUNIT_CASE_PARAM(refused_test, refused_gen_params),
 	KUNIT_CASE(poll_test),
