@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * The client under test as its user sees it, for suites that put it in front of
+ * the fake server: sessions, requests that check themselves, files of sysfs,
+ * and a count of what the HCAs have before and after.
+ */
+#ifndef RTRS_PEER_H
+#define RTRS_PEER_H
+
+#include <kunit/test.h>
+#include <linux/completion.h>
+#include <linux/list.h>
+#include <linux/scatterlist.h>
+
+#include "../../rtrs.h"
+#include "../fake-srv/fake-srv.h"
+
+#define PEER_PORT 1235
+#define PEER_LINKS 2
+#define PEER_MAX_SG 8
+#define PEER_DATA 4096
+
+/* Limits of one attempt to connect: of one that works, of one that shall not */
+#define PEER_CONNECT_MS 3000
+#define PEER_HOSTILE_MS 300
+
+/* Sanitizers make the machine slow */
+#define PEER_SCALE (IS_ENABLED(CONFIG_KASAN) ? 4 : 1)
+
+struct peer {
+	struct kunit *test;
+	struct fake_srv *srv;
+	struct rtrs_clt_sess *clt;
+	char name[32];
+	unsigned int paths;
+	struct list_head reqs;
+	bool closing;
+	atomic_t bad_data;
+	atomic_t down_events;
+	atomic_t up_events;
+	unsigned int res[PEER_LINKS][8];
+};
+
+struct peer_req {
+	struct list_head entry;
+	struct peer *peer;
+	struct rtrs_permit *permit;
+	struct completion done;
+	atomic_t confs;
+	int dir;
+	int err;
+	u32 tag;
+	size_t len;
+	unsigned int nr_sg;
+	struct scatterlist sg[PEER_MAX_SG];
+	void *page[PEER_MAX_SG];
+};
+
+/* One row of what a server may be like */
+struct peer_mode {
+	bool new_rkey;
+	u16 queue_depth;
+	u16 chunks_per_desc;
+	u32 max_io_size;
+	u32 max_hdr_size;
+	unsigned int hb_ms;
+};
+
+int peer_suite_init(struct kunit_suite *suite);
+void peer_suite_exit(struct kunit_suite *suite);
+
+struct peer *peer_start(struct kunit *test, const struct peer_mode *mode);
+void peer_stop(struct peer *p);
+
+int peer_open(struct peer *p, unsigned int paths, unsigned int connect_ms);
+void peer_close(struct peer *p);
+
+struct peer_req *peer_submit(struct peer *p, int dir, size_t len, enum rtrs_clt_con_type con);
+bool peer_wait(struct peer_req *req, unsigned int ms);
+bool peer_data_ok(struct peer_req *req);
+bool peer_data_is(struct peer_req *req, u8 byte);
+void peer_fill(struct peer_req *req, u8 byte);
+void peer_free(struct peer_req *req);
+int peer_do(struct peer *p, int dir, size_t len);
+void peer_expect_works(struct peer *p);
+
+void peer_connect_ms(struct kunit *test, unsigned int ms);
+int peer_path_read(struct peer *p, unsigned int path, const char *attr, char *buf, size_t len);
+int peer_path_write(struct peer *p, unsigned int path, const char *attr, const char *val);
+int peer_sess_write(struct peer *p, const char *attr, const char *val);
+bool peer_path_is_up(struct peer *p, unsigned int path);
+bool peer_wait_path(struct peer *p, unsigned int path, bool up, unsigned int ms);
+void peer_expect_reason(struct peer *p, unsigned int path, int err, const char *why);
+int peer_reconnect(struct peer *p, unsigned int path);
+int peer_add_path(struct peer *p, unsigned int link);
+
+#endif /* RTRS_PEER_H */
