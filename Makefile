@@ -35,9 +35,33 @@ vm-list:	## list the VM scenarios
 kunit:		## run the KUnit suites in a VM (FLAVOUR=fast|debug)
 	@$(VM)/run kunit --flavour $(FLAVOUR)
 
+.PHONY: check-builds install dkms-install dist intree patch
+NAME := rtrs-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
+
+check-builds:	## compile for other kernels, machines and compilers (installs what it needs)
+	@tests/builds/run $(T)
+
 modules:	## build the modules against a kernel (KDIR=its build folder)
+	@compat/check before $(KDIR)
 	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_RTRS=m \
 		CONFIG_INFINIBAND_RTRS_CLIENT=m modules
+
+install: modules	## install them for that kernel, as root
+	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+	@compat/check after $(KDIR)
+
+dkms-install:	## have DKMS build them for each kernel (KVER=), as root
+	@compat/dkms
+
+dist:		## pack the last commit into a tar file
+	@mkdir -p build
+	git archive --prefix=$(NAME)/ -o build/$(NAME).tar.gz HEAD
+
+intree:		## lay our files into a kernel tree (LINUX=DIR)
+	@compat/upstream intree "$(LINUX)"
+
+patch:		## write a patch series for the kernel (LINUX=DIR of Linux 7.3) to build/patches
+	@compat/upstream patch "$(or $(LINUX),$(shell $(VM)/kernel source))" build/patches
 
 clean:		## remove everything built here (the kernel cache stays)
 	rm -rf build
