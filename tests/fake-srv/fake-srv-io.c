@@ -236,6 +236,7 @@ static int fs_do_accept(struct fs_run *run, const struct fs_step *s, struct fs_c
 	struct wire_conn_rsp rsp;
 	struct rdma_conn_param param = {
 		.rnr_retry_count = 7,
+		.initiator_depth = con->srv->cfg.reads,
 		.private_data = &rsp,
 		.private_data_len = step_len(s, sizeof(rsp)),
 	};
@@ -343,7 +344,7 @@ static int fs_rdma(struct fs_run *run, const struct fs_step *s, struct fs_con *c
 	};
 	int err;
 
-	if (!req || !req->len)
+	if (!req || !req->len || (opcode == IB_WR_RDMA_READ && !con->srv->cfg.reads))
 		return 0;
 	area = fs_area_of(con->path, req->id);
 	send = fs_send_new(con, NULL, 0);

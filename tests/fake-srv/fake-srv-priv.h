@@ -27,6 +27,9 @@
 #define FS_SQ_EXTRA 256
 #define FS_RQ_EXTRA 64
 
+/* Closed paths that are remembered: connections of them may be under way */
+#define FS_GONE 16
+
 struct fs_con {
 	struct fake_srv *srv;
 	struct fs_path *path;
@@ -55,6 +58,8 @@ struct fake_srv {
 	struct list_head sessions;
 	struct list_head held;
 	unsigned int paths_seen;
+	uuid_t gone[FS_GONE];
+	unsigned int nr_gone;
 
 	spinlock_t lock;	/* script and stats */
 	struct fs_script script;

@@ -254,6 +254,7 @@ static void __fs_path_close(struct fs_path *path)
 	if (path->closing)
 		return;
 	WRITE_ONCE(path->closing, true);
+	uuid_copy(&path->srv->gone[path->srv->nr_gone++ % FS_GONE], &path->uuid);
 	list_del_init(&path->entry);
 	queue_work(path->srv->wq, &path->close);
 }
@@ -303,7 +304,9 @@ struct fs_path *fs_other_path(struct fs_path *path, bool same_sess)
 
 	mutex_lock(&path->srv->mutex);
 	list_for_each_entry(sess, &path->srv->sessions, entry) {
-		if (same_sess ^ (sess == path->sess))
+		bool same = sess == path->sess;
+
+		if (same != same_sess)
 			continue;
 		list_for_each_entry(other, &sess->paths, entry)
 			if (other != path && other->up)
@@ -339,6 +342,16 @@ static const char *fs_check_conn_req(const struct fs_con *con)
 	return NULL;
 }
 
+static bool fs_path_is_gone(const struct fake_srv *srv, const uuid_t *uuid)
+{
+	unsigned int i;
+
+	for (i = 0; i < FS_GONE; i++)
+		if (uuid_equal(&srv->gone[i], uuid))
+			return true;
+	return false;
+}
+
 /* Gives a connection its path. 0, or the errno to reject it with. */
 static int fs_con_find_path(struct fs_con *con)
 {
@@ -350,6 +363,10 @@ static int fs_con_find_path(struct fs_con *con)
 
 	con->cid = le16_to_cpu(req->cid);
 	sess = fs_sess_find(srv, &req->session);
+	/* the rest of a path that we have just closed */
+	if (con->cid && fs_path_is_gone(srv, &req->path) &&
+	    !(sess && fs_path_find(sess, &req->path)))
+		return -ECONNRESET;
 	if (!sess) {
 		if (!req->first)
 			return -ENXIO;

@@ -45,7 +45,7 @@ enum fs_op {
 	FS_MSG,			/* SEND_WITH_IMM of an rkey message */
 	/* what no server sends */
 	FS_SEND,		/* plain SEND */
-	FS_STEAL,		/* RDMA read of the client's buffer */
+	FS_STEAL,		/* RDMA read of the client's buffer; see fs_config.reads */
 	/* time and death */
 	FS_WAIT,		/* .ms */
 	FS_HOLD,		/* keep the request for fake_srv_release() */
@@ -158,6 +158,7 @@ struct fs_request {
  * @max_hdr_size: default 4096
  * @new_rkey: always_invalidate: chunks are closed and renewed with each request
  * @chunks_per_desc: chunks under one key, without @new_rkey. Default all
+ * @reads: have the queue pairs made so that FS_STEAL gets away
  * @hb_ms: time between heartbeats of the server, default 5000
  * @request: handles a request: 0 or errno. May sleep. Default: 0
  * @priv: for @request
@@ -168,6 +169,7 @@ struct fs_config {
 	u32 max_io_size;
 	u32 max_hdr_size;
 	bool new_rkey;
+	bool reads;
 	u16 chunks_per_desc;
 	unsigned int hb_ms;
 	int (*request)(void *priv, const struct fs_request *req);

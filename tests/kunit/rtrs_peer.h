@@ -59,6 +59,7 @@ struct peer_req {
 /* One row of what a server may be like */
 struct peer_mode {
 	bool new_rkey;
+	bool reads;
 	u16 queue_depth;
 	u16 chunks_per_desc;
 	u32 max_io_size;
@@ -72,10 +73,13 @@ void peer_suite_exit(struct kunit_suite *suite);
 struct peer *peer_start(struct kunit *test, const struct peer_mode *mode);
 void peer_stop(struct peer *p);
 
+void peer_prepare(struct peer *p, unsigned int paths);
+struct rtrs_clt_sess *peer_open_raw(struct peer *p, unsigned int paths);
 int peer_open(struct peer *p, unsigned int paths, unsigned int connect_ms);
 void peer_close(struct peer *p);
 
 struct peer_req *peer_submit(struct peer *p, int dir, size_t len, enum rtrs_clt_con_type con);
+struct peer_req *peer_submit_nomem(struct peer *p, int dir, size_t len);
 bool peer_wait(struct peer_req *req, unsigned int ms);
 bool peer_data_ok(struct peer_req *req);
 bool peer_data_is(struct peer_req *req, u8 byte);
@@ -84,6 +88,7 @@ void peer_free(struct peer_req *req);
 int peer_do(struct peer *p, int dir, size_t len);
 void peer_expect_works(struct peer *p);
 
+int peer_file_write(const char *name, const char *val);
 void peer_connect_ms(struct kunit *test, unsigned int ms);
 int peer_path_read(struct peer *p, unsigned int path, const char *attr, char *buf, size_t len);
 int peer_path_write(struct peer *p, unsigned int path, const char *attr, const char *val);

@@ -18,6 +18,7 @@
 
 #include "rtrs_peer.h"
 
+#define CONNECT_TIMEOUT "/sys/module/rtrs_client/parameters/connect_timeout_ms"
 #define FREED_MS 3000
 #define FILL 0x5a
 
@@ -53,7 +54,7 @@ static u8 pattern(u32 tag, size_t i)
  * the one that user space has mounted sysfs into.
  */
 
-static int file_write(const char *name, const char *val)
+int peer_file_write(const char *name, const char *val)
 {
 	struct file *file = file_open_root(&peer_root, name, O_WRONLY, 0);
 	loff_t pos = 0;
@@ -88,8 +89,7 @@ void peer_connect_ms(struct kunit *test, unsigned int ms)
 	char val[16];
 
 	snprintf(val, sizeof(val), "%u", ms);
-	KUNIT_ASSERT_EQ(test, 0,
-			file_write("/sys/module/rtrs_client/parameters/connect_timeout_ms", val));
+	KUNIT_ASSERT_EQ(test, 0, peer_file_write(CONNECT_TIMEOUT, val));
 }
 
 static char *sess_file(struct peer *p, const char *attr)
@@ -121,7 +121,7 @@ int peer_path_write(struct peer *p, unsigned int path, const char *attr, const c
 	int err;
 
 	KUNIT_ASSERT_NOT_NULL(p->test, name);
-	err = file_write(name, val);
+	err = peer_file_write(name, val);
 	kfree(name);
 	return err;
 }
@@ -132,7 +132,7 @@ int peer_sess_write(struct peer *p, const char *attr, const char *val)
 	int err;
 
 	KUNIT_ASSERT_NOT_NULL(p->test, name);
-	err = file_write(name, val);
+	err = peer_file_write(name, val);
 	kfree(name);
 	return err;
 }
@@ -286,6 +286,7 @@ struct peer *peer_start(struct kunit *test, const struct peer_mode *mode)
 	struct fs_config cfg = {
 		.port = PEER_PORT,
 		.new_rkey = mode->new_rkey,
+		.reads = mode->reads,
 		.queue_depth = mode->queue_depth,
 		.chunks_per_desc = mode->chunks_per_desc,
 		.max_io_size = mode->max_io_size,
@@ -345,10 +346,18 @@ static void peer_link_ev(void *priv, enum rtrs_clt_link_ev ev)
 	atomic_inc(ev == RTRS_CLT_LINK_EV_RECONNECTED ? &p->up_events : &p->down_events);
 }
 
-/* 0 or the errno of rtrs_clt_open() */
-int peer_open(struct peer *p, unsigned int paths, unsigned int connect_ms)
+/* A new name, so that nobody looks at the files of a session before */
+void peer_prepare(struct peer *p, unsigned int paths)
 {
 	static unsigned int nr;
+
+	snprintf(p->name, sizeof(p->name), "peer%u", ++nr);
+	p->paths = paths;
+}
+
+/* rtrs_clt_open() and nothing else */
+struct rtrs_clt_sess *peer_open_raw(struct peer *p, unsigned int paths)
+{
 	struct rtrs_clt_ops ops = { .priv = p, .link_ev = peer_link_ev };
 	struct sockaddr_storage src[PEER_LINKS], dst[PEER_LINKS];
 	struct rtrs_addr addr[PEER_LINKS];
@@ -360,18 +369,22 @@ int peer_open(struct peer *p, unsigned int paths, unsigned int connect_ms)
 		addr[i].src = &src[i];
 		addr[i].dst = &dst[i];
 	}
-	snprintf(p->name, sizeof(p->name), "peer%u", ++nr);
-	p->paths = paths;
-	peer_connect_ms(p->test, connect_ms);
 	/* a path that has failed stays down until the test says otherwise */
-	p->clt = rtrs_clt_open(&ops, p->name, addr, paths, PEER_PORT, 0, 60, -1, 0);
-	peer_connect_ms(p->test, PEER_CONNECT_MS * PEER_SCALE);
-	if (IS_ERR(p->clt)) {
-		int err = PTR_ERR(p->clt);
+	return rtrs_clt_open(&ops, p->name, addr, paths, PEER_PORT, 0, 60, -1, 0);
+}
 
-		p->clt = NULL;
-		return err;
-	}
+/* 0 or the errno of rtrs_clt_open() */
+int peer_open(struct peer *p, unsigned int paths, unsigned int connect_ms)
+{
+	struct rtrs_clt_sess *clt;
+
+	peer_prepare(p, paths);
+	peer_connect_ms(p->test, connect_ms);
+	clt = peer_open_raw(p, paths);
+	peer_connect_ms(p->test, PEER_CONNECT_MS * PEER_SCALE);
+	if (IS_ERR(clt))
+		return PTR_ERR(clt);
+	p->clt = clt;
 	return 0;
 }
 
@@ -514,13 +527,9 @@ static void peer_alloc_data(struct peer_req *req)
 			((u8 *)req->page[i / PAGE_SIZE])[i % PAGE_SIZE] = pattern(req->tag, i);
 }
 
-/* The request, its err is that of rtrs_clt_request() */
-struct peer_req *peer_submit(struct peer *p, int dir, size_t len, enum rtrs_clt_con_type con)
+static struct peer_req *peer_prepare_req(struct peer *p, int dir, size_t len)
 {
 	struct peer_req *req = kzalloc(sizeof(*req), GFP_KERNEL);
-	struct rtrs_clt_req_ops ops = { .priv = req, .conf_fn = peer_conf };
-	struct peer_msg msg = {};
-	struct kvec vec = { .iov_base = &msg, .iov_len = sizeof(msg) };
 
 	KUNIT_ASSERT_NOT_NULL(p->test, req);
 	req->peer = p;
@@ -530,19 +539,52 @@ struct peer_req *peer_submit(struct peer *p, int dir, size_t len, enum rtrs_clt_
 	init_completion(&req->done);
 	list_add_tail(&req->entry, &p->reqs);
 	peer_alloc_data(req);
-	msg.tag = cpu_to_le32(req->tag);
-	msg.len = cpu_to_le32(len);
-	req->permit = rtrs_clt_get_permit(p->clt, con, RTRS_PERMIT_NOWAIT);
-	KUNIT_ASSERT_NOT_NULL(p->test, req->permit);
-	req->err = rtrs_clt_request(dir, &ops, p->clt, req->permit, &vec, 1, len, req->sg,
-				    req->nr_sg);
-	if (req->err) {
-		/* refused: not to be confirmed, see peer_free() */
-		atomic_set(&req->confs, 1);
-		complete(&req->done);
-	}
 	return req;
 }
+
+static void peer_send(struct peer_req *req, enum rtrs_clt_con_type con)
+{
+	struct rtrs_clt_req_ops ops = { .priv = req, .conf_fn = peer_conf };
+	struct peer *p = req->peer;
+	struct peer_msg msg = { .tag = cpu_to_le32(req->tag), .len = cpu_to_le32(req->len) };
+	struct kvec vec = { .iov_base = &msg, .iov_len = sizeof(msg) };
+
+	int err = -ENOSPC;
+
+	req->permit = rtrs_clt_get_permit(p->clt, con, RTRS_PERMIT_NOWAIT);
+	if (req->permit)
+		err = rtrs_clt_request(req->dir, &ops, p->clt, req->permit, &vec, 1, req->len,
+				       req->sg, req->nr_sg);
+	if (err) {
+		/* refused: not to be confirmed, see peer_free() */
+		req->err = err;
+		atomic_inc(&req->confs);
+		complete(&req->done);
+	}
+}
+
+/* The request; if it was refused it is done, and has the error */
+struct peer_req *peer_submit(struct peer *p, int dir, size_t len, enum rtrs_clt_con_type con)
+{
+	struct peer_req *req = peer_prepare_req(p, dir, len);
+
+	peer_send(req, con);
+	return req;
+}
+
+#ifdef CONFIG_FAILSLAB
+/* The same, with no memory to be had by the client */
+struct peer_req *peer_submit_nomem(struct peer *p, int dir, size_t len)
+{
+	struct peer_req *req = peer_prepare_req(p, dir, len);
+
+	current->fail_nth = 1;
+	peer_send(req, RTRS_IO_CON);
+	KUNIT_EXPECT_EQ_MSG(p->test, current->fail_nth, 1, "a request has allocated memory");
+	current->fail_nth = 0;
+	return req;
+}
+#endif
 
 /* Waits for the confirmation, and gives the permit back. */
 bool peer_wait(struct peer_req *req, unsigned int ms)

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * KUnit tests of the client in front of a server that connects it badly:
+ * connection responses, rejections, the info exchange, silence in between
+ *
+ * Each row is done twice: to a session that is opened, where the errno shows
+ * and how long it took; and to a session that reconnects, where the reason can
+ * be read, and which must recover when the server behaves again. To add a
+ * behaviour, add a row.
+ */
+#include <linux/ktime.h>
+
+#include "rtrs_peer.h"
+
+/* Offsets in the connection response */
+enum { C_MAGIC = 0, C_VERSION = 2, C_ERRNO = 4, C_DEPTH = 6, C_IO = 8, C_HDR = 12, C_FLAGS = 16 };
+
+/* Offsets in the info response and its first descriptors */
+enum { I_TYPE = 0, I_NR = 2, I_ADDR = 8, I_LEN = 20, I_LEN2 = 36 };
+
+/* Depth 8, chunks of 32 KiB, which is what the server says if not told otherwise */
+#define CHUNK 32768
+#define DEPTH 8
+
+#define ACCEPT(...) .at = FS_AT_CONN_REQ, .step = { { .op = FS_ACCEPT, .patch = { __VA_ARGS__ } } }
+#define REJECT(_err, ...) .at = FS_AT_CONN_REQ, \
+	.step = { { .op = FS_REJECT, .err = FS_ERR(_err), .patch = { __VA_ARGS__ } } }
+#define INFO(...) .at = FS_AT_INFO_REQ, .step = { { .op = FS_INFO_RSP, .patch = { __VA_ARGS__ } } }
+#define INFO_STEPS(...) .at = FS_AT_INFO_REQ, .step = { __VA_ARGS__ }
+#define CONN_STEPS(...) .at = FS_AT_CONN_REQ, .step = { __VA_ARGS__ }
+
+#define REFUSED "the server refused: the old path is still there, or not our protocol"
+#define CONTRADICTS "the server contradicts what it said on connection 0"
+#define TIMEOUT "no answer within the time limit"
+#define DISCONNECTED "the server disconnected"
+
+/* err 0: legal, the session must come up */
+static const struct conn_row {
+	const char *desc;
+	struct fs_script script;
+	struct peer_mode mode;
+	int err;
+	const char *why;
+} conn_rows[] = {
+	/* connection response */
+	{ "other minor version is fine", { ACCEPT(FS_PATCH(C_VERSION, 1, 0x77)) } },
+	{ "magic 0", { ACCEPT(FS_PATCH(C_MAGIC, 2, 0)) },
+	  .err = -ECONNRESET, .why = "bad magic" },
+	{ "magic byte-swapped", { ACCEPT(FS_PATCH(C_MAGIC, 2, 0xbd1b)) },
+	  .err = -ECONNRESET, .why = "bad magic" },
+	{ "response without private data", { CONN_STEPS({ FS_ACCEPT, .len = FS_LEN(0) }) },
+	  .err = -ECONNRESET, .why = "bad magic" },
+	{ "response cut after the version", { CONN_STEPS({ FS_ACCEPT, .len = FS_LEN(4) }) },
+	  .err = -ECONNRESET, .why = "queue depth 0" },
+	{ "major version 1", { ACCEPT(FS_PATCH(C_VERSION, 2, 0x0100)) },
+	  .err = -ECONNRESET, .why = "wrong major version" },
+	{ "major version 3", { ACCEPT(FS_PATCH(C_VERSION, 2, 0x0300)) },
+	  .err = -ECONNRESET, .why = "wrong major version" },
+	{ "accepted with errno -5", { ACCEPT(FS_PATCH(C_ERRNO, 2, -5)) },
+	  .err = -EIO, .why = "server error" },
+	{ "accepted with errno 1", { ACCEPT(FS_PATCH(C_ERRNO, 2, 1)) },
+	  .err = -ECONNRESET, .why = "errno out of range" },
+	{ "accepted with errno -32768", { ACCEPT(FS_PATCH(C_ERRNO, 2, 0x8000)) },
+	  .err = -ECONNRESET, .why = "errno out of range" },
+	{ "depth 0", { ACCEPT(FS_PATCH(C_DEPTH, 2, 0)) },
+	  .err = -ECONNRESET, .why = "queue depth 0" },
+	{ "depth 65535", { ACCEPT(FS_PATCH(C_DEPTH, 2, 65535)) },
+	  .err = -ECONNRESET, .why = "queue depth and chunk size exceed the immediate" },
+	{ "io size 0", { ACCEPT(FS_PATCH(C_IO, 4, 0)) },
+	  .err = -ECONNRESET, .why = "io size out of range" },
+	{ "io size 4095", { ACCEPT(FS_PATCH(C_IO, 4, 4095)) },
+	  .err = -ECONNRESET, .why = "io size out of range" },
+	{ "io size of 4 GiB", { ACCEPT(FS_PATCH(C_IO, 4, U32_MAX)) },
+	  .err = -ECONNRESET, .why = "chunk size overflows" },
+	{ "io size wrapped to -4096", { ACCEPT(FS_PATCH(C_IO, 4, 0xfffff000)) },
+	  .err = -ECONNRESET, .why = "chunk size overflows" },
+	{ "io size of 256 MiB", { ACCEPT(FS_PATCH(C_IO, 4, 0x10000000)) },
+	  .err = -ECONNRESET, .why = "queue depth and chunk size exceed the immediate" },
+	{ "header size 0", { ACCEPT(FS_PATCH(C_HDR, 4, 0)) },
+	  .err = -ECONNRESET, .why = "header size out of range" },
+	{ "header size 24", { ACCEPT(FS_PATCH(C_HDR, 4, 24)) },
+	  .err = -ECONNRESET, .why = "header size out of range" },
+	{ "header size 65537", { ACCEPT(FS_PATCH(C_HDR, 4, 65537)) },
+	  .err = -ECONNRESET, .why = "header size out of range" },
+	{ "header size 2^31", { ACCEPT(FS_PATCH(C_HDR, 4, 0x80000000)) },
+	  .err = -ECONNRESET, .why = "header size out of range" },
+	{ "unknown flag 0", { ACCEPT(FS_PATCH(C_FLAGS, 4, 1)) },
+	  .err = -ECONNRESET, .why = "unknown flags" },
+	{ "unknown flag 31", { ACCEPT(FS_PATCH(C_FLAGS, 4, 0x80000002)) },
+	  .err = -ECONNRESET, .why = "unknown flags" },
+
+	/* the other connections say something else than the first */
+	{ "cid 1 with another depth",
+	  { .cid = FS_CID(1), ACCEPT(FS_PATCH(C_DEPTH, 2, 7)) },
+	  .err = -ECONNRESET, .why = CONTRADICTS },
+	{ "cid 1 with another io size",
+	  { .cid = FS_CID(1), ACCEPT(FS_PATCH(C_IO, 4, 32768)) },
+	  .err = -ECONNRESET, .why = CONTRADICTS },
+	{ "cid 2 with another header size",
+	  { .cid = FS_CID(2), ACCEPT(FS_PATCH(C_HDR, 4, 8192)) },
+	  .err = -ECONNRESET, .why = CONTRADICTS },
+	{ "cid 1 in another mode",
+	  { .cid = FS_CID(1), ACCEPT(FS_PATCH(C_FLAGS, 4, 2)) },
+	  .err = -ECONNRESET, .why = CONTRADICTS },
+	{ "cid 1 with bad magic", { .cid = FS_CID(1), ACCEPT(FS_PATCH(C_MAGIC, 2, 1)) },
+	  .err = -ECONNRESET, .why = "bad magic" },
+	{ "cid 2 accepted with errno -12", { .cid = FS_CID(2), ACCEPT(FS_PATCH(C_ERRNO, 2, -12)) },
+	  .err = -ENOMEM, .why = "server error" },
+
+	/* rejections */
+	{ "rejected: unknown session", { REJECT(ENXIO) }, .err = -ENXIO,
+	  .why = "the server does not know the session: restarted, or another server" },
+	{ "rejected: path exists", { REJECT(EEXIST) }, .err = -EEXIST,
+	  .why = "the server has a path of these addresses, or one of another family" },
+	{ "rejected: no memory", { REJECT(ENOMEM) }, .err = -ENOMEM,
+	  .why = "the server has no memory" },
+	{ "rejected: connection reset", { REJECT(ECONNRESET) }, .err = -ECONNRESET,
+	  .why = REFUSED },
+	{ "rejected: some errno", { REJECT(EPERM) }, .err = -EPERM,
+	  .why = "the server refused the connection" },
+	{ "rejected: errno -4095", { REJECT(4095) }, .err = -4095,
+	  .why = "the server refused the connection" },
+	{ "rejected with errno 0", { REJECT(0) }, .err = -ECONNRESET, .why = REFUSED },
+	{ "rejected with errno 1", { REJECT(0, FS_PATCH(C_ERRNO, 2, 1)) },
+	  .err = -ECONNRESET, .why = REFUSED },
+	{ "rejected with errno -4096", { REJECT(4096) }, .err = -ECONNRESET, .why = REFUSED },
+	{ "rejected with bad magic", { REJECT(EPERM, FS_PATCH(C_MAGIC, 2, 0x1234)) },
+	  .err = -ECONNRESET, .why = REFUSED },
+	{ "rejected without private data", { CONN_STEPS({ FS_REJECT, .len = FS_LEN(0) }) },
+	  .err = -ECONNRESET, .why = REFUSED },
+	{ "rejected by the CM", { CONN_STEPS({ FS_CM_REJECT }) },
+	  .err = -ECONNRESET, .why = "no resources" },
+	{ "cid 1 rejected", { .cid = FS_CID(1), REJECT(EPERM) },
+	  .err = -EPERM, .why = "the server refused the connection" },
+	{ "last cid rejected", { .cid = FS_CID(2), REJECT(ENOMEM) },
+	  .err = -ENOMEM, .why = "the server has no memory" },
+
+	/* silence, and going away */
+	{ "no answer to cid 0", { CONN_STEPS({ FS_SILENCE }) },
+	  .err = -ETIMEDOUT, .why = TIMEOUT },
+	{ "no answer to cid 1", { .cid = FS_CID(1), CONN_STEPS({ FS_SILENCE }) },
+	  .err = -ETIMEDOUT, .why = TIMEOUT },
+	{ "no answer to the last cid", { .cid = FS_CID(2), CONN_STEPS({ FS_SILENCE }) },
+	  .err = -ETIMEDOUT, .why = TIMEOUT },
+	{ "a slow answer is fine", { CONN_STEPS({ FS_WAIT, .ms = 60 }, { FS_ACCEPT }) } },
+	{ "cid 0 accepted and disconnected",
+	  { .at = FS_AT_ESTABLISHED, .cid = FS_CID(0), .step = { { FS_DISCONNECT } } },
+	  .err = -ECONNRESET, .why = DISCONNECTED },
+	{ "queue of cid 0 gone after accepting",
+	  { .at = FS_AT_ESTABLISHED, .cid = FS_CID(0), .step = { { FS_KILL_QP } } },
+	  .err = -ETIMEDOUT, .why = TIMEOUT },
+	{ "silent after accepting all",
+	  { .cid = FS_CID(2), CONN_STEPS({ FS_SILENCE }, { FS_ACCEPT }) },
+	  .err = -ETIMEDOUT, .why = TIMEOUT },
+
+	/* info response: what is in it */
+	{ "info: type 0", { INFO(FS_PATCH(I_TYPE, 2, 0)) },
+	  .err = -ECONNRESET, .why = "not an info response" },
+	{ "info: type 4", { INFO(FS_PATCH(I_TYPE, 2, 4)) },
+	  .err = -ECONNRESET, .why = "not an info response" },
+	{ "info: no descriptor", { INFO(FS_PATCH(I_NR, 2, 0)) },
+	  .err = -ECONNRESET, .why = "descriptor count out of range" },
+	{ "info: more descriptors than chunks", { INFO(FS_PATCH(I_NR, 2, DEPTH + 1)) },
+	  .err = -ECONNRESET, .why = "descriptor count out of range" },
+	{ "info: 65535 descriptors", { INFO(FS_PATCH(I_NR, 2, 65535)) },
+	  .err = -ECONNRESET, .why = "descriptor count out of range" },
+	{ "info: more descriptors than bytes", { INFO(FS_PATCH(I_NR, 2, 2)) },
+	  .err = -ECONNRESET, .why = "info response lacks descriptors" },
+	{ "info: descriptor of no length", { INFO(FS_PATCH(I_LEN, 4, 0)) },
+	  .err = -ECONNRESET, .why = "descriptor is not made of whole chunks" },
+	{ "info: half a chunk", { INFO(FS_PATCH(I_LEN, 4, CHUNK / 2)) },
+	  .err = -ECONNRESET, .why = "descriptor is not made of whole chunks" },
+	{ "info: one byte too many", { INFO(FS_PATCH(I_LEN, 4, DEPTH * CHUNK + 1)) },
+	  .err = -ECONNRESET, .why = "descriptor is not made of whole chunks" },
+	{ "info: one chunk too many", { INFO(FS_PATCH(I_LEN, 4, (DEPTH + 1) * CHUNK)) },
+	  .err = -ECONNRESET, .why = "descriptors cover too many chunks" },
+	{ "info: nearly 4 GiB", { INFO(FS_PATCH(I_LEN, 4, 0xffff8000)) },
+	  .err = -ECONNRESET, .why = "descriptors cover too many chunks" },
+	{ "info: one chunk too few", { INFO(FS_PATCH(I_LEN, 4, (DEPTH - 1) * CHUNK)) },
+	  .err = -ECONNRESET, .why = "descriptors cover too few chunks" },
+	{ "info: address wraps", { INFO(FS_PATCH(I_ADDR, 8, U64_MAX - CHUNK)) },
+	  .err = -ECONNRESET, .why = "descriptor wraps around" },
+	{ "info: second descriptor too long", { INFO(FS_PATCH(I_LEN2, 4, 2 * CHUNK)) },
+	  { .new_rkey = true }, .err = -ECONNRESET, .why = "descriptors cover too many chunks" },
+	{ "info: second descriptor empty", { INFO(FS_PATCH(I_LEN2, 4, 0)) },
+	  { .new_rkey = true }, .err = -ECONNRESET,
+	  .why = "descriptor is not made of whole chunks" },
+
+	/* info response: how it comes */
+	{ "info: no byte", { INFO_STEPS({ FS_INFO_RSP, .len = FS_LEN(0) }) },
+	  .err = -ECONNRESET, .why = "short info response" },
+	{ "info: seven bytes", { INFO_STEPS({ FS_INFO_RSP, .len = FS_LEN(7) }) },
+	  .err = -ECONNRESET, .why = "short info response" },
+	{ "info: cut inside the descriptor", { INFO_STEPS({ FS_INFO_RSP, .len = FS_LEN(23) }) },
+	  .err = -ECONNRESET, .why = "info response lacks descriptors" },
+	{ "info: junk behind it is fine", { INFO_STEPS({ FS_INFO_RSP, .len = FS_LEN(100) }) } },
+	{ "info: longer than any can be", { INFO_STEPS({ FS_INFO_RSP, .len = FS_LEN(4096) }) },
+	  .err = -ECONNRESET, .why = "a receive failed" },
+	{ "info: never", { INFO_STEPS({ FS_SILENCE }) }, .err = -ETIMEDOUT, .why = TIMEOUT },
+	{ "info: disconnect instead", { INFO_STEPS({ FS_DISCONNECT }) },
+	  .err = -ECONNRESET, .why = DISCONNECTED },
+	{ "info: disconnect of another connection",
+	  { INFO_STEPS({ FS_DISCONNECT, .on = FS_ON_NEXT_CON }) },
+	  .err = -ECONNRESET, .why = DISCONNECTED },
+	{ "info: queue gone instead", { INFO_STEPS({ FS_KILL_QP }) },
+	  .err = -ETIMEDOUT, .why = TIMEOUT },
+	{ "info: a slow one is fine", { INFO_STEPS({ FS_WAIT, .ms = 60 }, { FS_INFO_RSP }) } },
+
+	/* other messages before it */
+	{ "info: heartbeat before it is fine", { INFO_STEPS({ FS_HB }, { FS_INFO_RSP }) } },
+	/* no server sends a second one before the first is answered */
+	{ "info: eight heartbeats before it",
+	  { INFO_STEPS({ FS_HB, .nr = 8 }, { FS_INFO_RSP }) },
+	  .err = -ECONNRESET, .why = "a receive failed" },
+	{ "info: heartbeat before it, renewed keys",
+	  { INFO_STEPS({ FS_HB }, { FS_INFO_RSP }) }, { .new_rkey = true } },
+	{ "info: acknowledgment before it is fine",
+	  { INFO_STEPS({ FS_HB_ACK }, { FS_INFO_RSP }) } },
+	{ "info: answer before it", { INFO_STEPS({ FS_IMM }, { FS_INFO_RSP }) },
+	  .err = -EPROTO, .why = "answer to no request of this connection" },
+	{ "info: answer before it on an IO connection",
+	  { INFO_STEPS({ FS_IMM, .on = FS_ON_NEXT_CON }, { FS_WAIT, .ms = 20 }, { FS_INFO_RSP }) },
+	  .err = -EPROTO, .why = "answer to no request of this connection" },
+	{ "info: answer of a chunk that is none before it",
+	  { INFO_STEPS({ FS_IMM, .id = 5000 }, { FS_INFO_RSP }) },
+	  .err = -EPROTO, .why = "answer with a chunk number that does not exist" },
+	{ "info: new key before it", { INFO_STEPS({ FS_MSG }, { FS_INFO_RSP }) },
+	  { .new_rkey = true }, .err = -EPROTO, .why = "answer to no request of this connection" },
+	{ "info: immediate of unknown type before it",
+	  { INFO_STEPS({ FS_IMM, .type = FS_TYPE(5) }, { FS_INFO_RSP }) },
+	  .err = -EPROTO, .why = "immediate of unknown type" },
+	{ "info: another message in its place",
+	  { INFO_STEPS({ FS_SEND, .len = FS_LEN(8) }) },
+	  .err = -ECONNRESET, .why = "not an info response" },
+	{ "info: on the wrong connection",
+	  { INFO_STEPS({ FS_INFO_RSP, .on = FS_ON_NEXT_CON }) },
+	  .err = -ECONNRESET, .why = "a receive failed" },
+	{ "info: heartbeat on the wrong connection before it",
+	  { INFO_STEPS({ FS_HB, .on = FS_ON_NEXT_CON }, { FS_WAIT, .ms = 20 }, { FS_INFO_RSP }) },
+	  .err = -EPROTO, .why = "heartbeat on a connection other than 0" },
+};
+
+KUNIT_ARRAY_PARAM_DESC(conn, conn_rows, desc);
+
+static unsigned int hostile_ms(void)
+{
+	return PEER_HOSTILE_MS * PEER_SCALE;
+}
+
+static void expect_hits(struct peer *p)
+{
+	struct fs_stats stats;
+
+	fake_srv_stats(p->srv, &stats);
+	KUNIT_EXPECT_GT_MSG(p->test, stats.hits, 0, "the script was never asked");
+}
+
+/* Opening fails with that errno, in time, and leaves nothing behind. */
+static void open_test(struct kunit *test)
+{
+	const struct conn_row *row = test->param_value;
+	struct peer *p = peer_start(test, &row->mode);
+	ktime_t begin;
+
+	fake_srv_script(p->srv, &row->script);
+	begin = ktime_get();
+	KUNIT_EXPECT_EQ(test, row->err, peer_open(p, 1, hostile_ms()));
+	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), hostile_ms() + 500 * PEER_SCALE);
+	expect_hits(p);
+	if (p->clt) {
+		peer_expect_works(p);
+		peer_close(p);
+	}
+	fake_srv_heal(p->srv);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
+/* Reconnecting fails for that reason, and works when the server behaves. */
+static void reconnect_test(struct kunit *test)
+{
+	const struct conn_row *row = test->param_value;
+	struct peer *p = peer_start(test, &row->mode);
+
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	peer_connect_ms(test, hostile_ms());
+	fake_srv_script(p->srv, &row->script);
+	KUNIT_EXPECT_EQ(test, row->err ? -ENOTCONN : 0, peer_reconnect(p, 0));
+	expect_hits(p);
+	if (row->err)
+		peer_expect_reason(p, 0, row->err, row->why);
+	fake_srv_heal(p->srv);
+	peer_connect_ms(test, PEER_CONNECT_MS * PEER_SCALE);
+	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, 0));
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
+/*
+ * What the session promised, all its paths must keep.
+ */
+
+static const struct limit_row {
+	const char *desc;
+	struct fs_script script;
+} limit_rows[] = {
+	{ "smaller depth", { ACCEPT(FS_PATCH(C_DEPTH, 2, 7)) } },
+	{ "larger depth", { ACCEPT(FS_PATCH(C_DEPTH, 2, 9)) } },
+	{ "much larger depth", { ACCEPT(FS_PATCH(C_DEPTH, 2, 4096)) } },
+	{ "depth 1", { ACCEPT(FS_PATCH(C_DEPTH, 2, 1)) } },
+	{ "smaller io size", { ACCEPT(FS_PATCH(C_IO, 4, 8192)) } },
+	{ "smaller header", { ACCEPT(FS_PATCH(C_HDR, 4, 64)) } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(limit, limit_rows, desc);
+
+#define PROMISE "the server's limits are not those that the session promised"
+
+/* A path of other limits is refused: added, or reconnected; IO goes on. */
+static void limit_test(struct kunit *test)
+{
+	const struct limit_row *row = test->param_value;
+	struct peer *p = peer_start(test, &(struct peer_mode){});
+
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	peer_connect_ms(test, hostile_ms());
+	fake_srv_script(p->srv, &row->script);
+	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_add_path(p, 1));
+	expect_hits(p);
+	peer_expect_works(p);
+	KUNIT_EXPECT_EQ(test, -ENOTCONN, peer_reconnect(p, 0));
+	peer_expect_reason(p, 0, -ECONNRESET, PROMISE);
+	fake_srv_heal(p->srv);
+	peer_connect_ms(test, PEER_CONNECT_MS * PEER_SCALE);
+	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, 0));
+	KUNIT_EXPECT_EQ(test, 0, peer_add_path(p, 1));
+	p->paths = 2;
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
+/* The second path of an open has another depth than the first. */
+static void open_limit_test(struct kunit *test)
+{
+	struct fs_script script = {
+		.path = 2, ACCEPT(FS_PATCH(C_DEPTH, 2, 16)),
+	};
+	struct peer *p = peer_start(test, &(struct peer_mode){});
+
+	fake_srv_script(p->srv, &script);
+	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_open(p, 2, hostile_ms()));
+	expect_hits(p);
+	fake_srv_heal(p->srv);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 2, PEER_CONNECT_MS * PEER_SCALE));
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
+/* Nobody listens there at all. */
+static void no_listener_test(struct kunit *test)
+{
+	struct peer *p = peer_start(test, &(struct peer_mode){});
+	ktime_t begin = ktime_get();
+
+	fake_srv_stop(p->srv);
+	p->srv = NULL;
+	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_open(p, 2, hostile_ms()));
+	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), hostile_ms() + 500 * PEER_SCALE);
+}
+
+static struct kunit_case conn_cases[] = {
+	KUNIT_CASE_PARAM(open_test, conn_gen_params),
+	KUNIT_CASE_PARAM(reconnect_test, conn_gen_params),
+	KUNIT_CASE_PARAM(limit_test, limit_gen_params),
+	KUNIT_CASE(open_limit_test),
+	KUNIT_CASE(no_listener_test),
+	{}
+};
+
+static struct kunit_suite conn_suite = {
+	.name = "rtrs_peer_conn",
+	.suite_init = peer_suite_init,
+	.suite_exit = peer_suite_exit,
+	.test_cases = conn_cases,
+};
+
+kunit_test_suite(conn_suite);
