@@ -8,7 +8,7 @@ CLIENT ?= ours
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check static kunit vm vm-list check-intree modules clean
+.PHONY: help demo check static kunit bench vm vm-list check-intree modules clean
 
 help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -31,6 +31,9 @@ vm:		## run VM scenarios (T="NAME...", FLAVOUR=fast|debug, CLIENT=ours|upstream)
 
 vm-list:	## list the VM scenarios
 	@$(VM)/run list
+
+bench:		## compare with upstream and nvme-rdma, in instructions (about 5 minutes)
+	@tests/bench/bench
 
 kunit:		## run the KUnit suites in a VM (FLAVOUR=fast|debug)
 	@$(VM)/run kunit --flavour $(FLAVOUR)
