@@ -10,6 +10,14 @@
 #ifndef RTRS_PROBE
 #include <rtrs-probed.h>
 
+#ifndef RTRS_HAVE___counted_by
+#define __counted_by(member)
+#endif
+
+#ifndef RTRS_HAVE_struct_size_t
+#define struct_size_t(type, member, nr) struct_size((type *)NULL, member, nr)
+#endif
+
 #ifndef RTRS_HAVE_kzalloc_obj
 #define kzalloc_obj(obj) kzalloc(sizeof(obj), GFP_KERNEL)
 #endif

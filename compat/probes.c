@@ -6,6 +6,7 @@
 #include <linux/device.h>
 #include <linux/irq_poll.h>
 #include <linux/kstrtox.h>
+#include <linux/overflow.h>
 #include <linux/random.h>
 #include <linux/sbitmap.h>
 #include <linux/slab.h>
@@ -20,6 +21,8 @@
 /* There is a function of this type */
 #define FUNC(name, type) static_assert(__same_type(name, type))
 
+SHIM(__counted_by, struct { int nr; int i[] __counted_by(nr); } *p = NULL; (void)p)
+SHIM(struct_size_t, struct s { int nr; int i[]; }; (void)struct_size_t(struct s, i, 2))
 SHIM(kzalloc_obj, int *p = kzalloc_obj(*p); (void)p)
 SHIM(kzalloc_objs, int *p = kzalloc_objs(*p, 2); (void)p)
 SHIM(kvzalloc_objs, int *p = kvzalloc_objs(*p, 2); (void)p)
