@@ -20,6 +20,12 @@
 #include "rtrs-clt-trace.h"
 #include "rtrs-log.h"
 
+/*
+ * The RDMA core may miss the answer of a neighbour, and then sleeps until the
+ * time it was given is over. So it is given little, and asked again.
+ */
+#define ADDR_TIMEOUT_MS 400U
+
 /* Longest time that draining a queue of the local HCA may take */
 #define DRAIN_TIMEOUT_MS 5000
 
@@ -34,6 +40,7 @@ static int rtrs_clt_wait(struct rtrs_clt_path *path,
 			 bool (*met)(struct rtrs_clt_path *path, int arg), int arg)
 {
 	long left = path->deadline - jiffies;
+	int err;
 
 	if (left > 0)
 		wait_event_timeout(path->wait, met(path, arg) ||
@@ -42,8 +49,11 @@ static int rtrs_clt_wait(struct rtrs_clt_path *path,
 		return READ_ONCE(path->last_err) ?: -ECONNABORTED;
 	if (met(path, arg))
 		return 0;
-	rtrs_clt_path_error(path, -ETIMEDOUT, "no answer within the time limit");
-	return -ETIMEDOUT;
+	/* what an earlier try of this attempt met says more than this */
+	err = path->retry_err ?: -ETIMEDOUT;
+	rtrs_clt_path_error(path, err, path->retry_err ? path->retry_why :
+			    "no answer within the time limit");
+	return err;
 }
 
 static bool rtrs_clt_more_cons_up(struct rtrs_clt_path *path, int seen)
@@ -356,7 +366,7 @@ static int rtrs_clt_rejected(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
 		return -ECONNRESET;
 	}
 	err = rtrs_conn_rej_errno(data, len);
-	WRITE_ONCE(path->refused, true);
+	WRITE_ONCE(path->may_retry, true);
 	*why = "the server refused the connection";
 	for (i = 0; i < ARRAY_SIZE(rtrs_clt_reject_reasons); i++)
 		if (rtrs_clt_reject_reasons[i].err == err)
@@ -400,8 +410,8 @@ static void rtrs_clt_cm_event(struct rtrs_clt_con *con, struct rdma_cm_event *ev
 		}
 	}
 	/* if it disconnects in the info exchange, the session's name is still taken */
-	if (ev->event == RDMA_CM_EVENT_DISCONNECTED)
-		WRITE_ONCE(path->refused, true);
+	if (ev->event == RDMA_CM_EVENT_DISCONNECTED || ev->event == RDMA_CM_EVENT_ADDR_ERROR)
+		WRITE_ONCE(path->may_retry, true);
 	if (err)
 		rtrs_clt_path_error(path, err, why);
 }
@@ -468,9 +478,12 @@ static int rtrs_clt_con_start(struct rtrs_clt_con *con)
 		goto err;
 	why = "the address cannot be resolved";
 	err = rdma_resolve_addr(id, src.ss_family ? (struct sockaddr *)&src : NULL, dst,
-				rtrs_clt_ms_left(path));
-	if (err)
+				min(rtrs_clt_ms_left(path), ADDR_TIMEOUT_MS));
+	if (err) {
+		/* of a path that was up the route may come back any moment */
+		WRITE_ONCE(path->may_retry, path->ever_up);
 		goto err;
+	}
 	return 0;
 
 err:
@@ -662,10 +675,11 @@ err:
  * rtrs_clt_con_stop() - first step of teardown: no CM event counts any more
  * @con: connection, in any state
  *
- * Takes the queue pair to the error state and tells the peer, whose answer
- * nobody waits for. Connection 0 of a path that shall come back keeps quiet:
- * if the link is dead the message is lost, and the peer would refuse us until
- * its own heartbeat gives up. rtrs_clt_tell_peer() says it later.
+ * Takes the queue pair to the error state. If the path is not to come back the
+ * peer is told, whose answer nobody waits for; else rtrs_clt_tell_peer() does
+ * it when the peer is heard again. Now the message would often be lost, and the
+ * peer refuse us until its own heartbeat gives up. Worse, rxe's queue pair for
+ * such messages does not survive one that finds no route.
  *
  * Context: process, sleeps.
  */
@@ -679,7 +693,7 @@ void rtrs_clt_con_stop(struct rtrs_clt_con *con)
 	mutex_unlock(&con->lock);
 	if (con->c.qp)
 		ib_modify_qp(con->c.qp, &attr, IB_QP_STATE);
-	if (test_bit(RTRS_CON_CONNECTED, &con->flags) && (con->c.cid || !comes_back))
+	if (test_bit(RTRS_CON_CONNECTED, &con->flags) && !comes_back)
 		rdma_disconnect(con->c.cm_id);
 }
 
@@ -756,33 +770,32 @@ void rtrs_clt_con_destroy_queues(struct rtrs_clt_con *con)
 }
 
 /**
- * rtrs_clt_tell_peer() - disconnect what is left of the path's former life
- * @path: path in its worker
+ * rtrs_clt_con_tell_peer() - disconnect what is left of a connection's former life
+ * @con: connection of a path in its worker
  *
  * Once the peer answers again, even if it refuses, it hears us.
  *
  * Context: process, sleeps until a running CM handler has ended.
  */
-void rtrs_clt_tell_peer(struct rtrs_clt_path *path)
+void rtrs_clt_con_tell_peer(struct rtrs_clt_con *con)
 {
-	if (!path->old_id)
+	if (!con->old_id)
 		return;
-	rdma_disconnect(path->old_id);
-	rdma_destroy_id(path->old_id);
-	path->old_id = NULL;
+	rdma_disconnect(con->old_id);
+	rdma_destroy_id(con->old_id);
+	con->old_id = NULL;
 }
 
 /**
  * rtrs_clt_con_destroy_id() - free the CM id, which has held the HCA until now
  * @con: connection without queues
  *
- * That of connection 0 stays if it was up and the peer has not been told.
+ * It is kept if the connection was up and the peer has not been told.
  *
  * Context: process, sleeps until a running CM handler has ended.
  */
 void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con)
 {
-	struct rtrs_clt_path *path = con_to_path(con);
 	struct rdma_cm_id *id = con->c.cm_id;
 
 	if (!id)
@@ -790,10 +803,10 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con)
 	mutex_lock(&con->lock);
 	con->c.cm_id = NULL;
 	mutex_unlock(&con->lock);
-	if (!con->c.cid && test_bit(RTRS_CON_CONNECTED, &con->flags) &&
-	    rtrs_clt_path_state(path) == RTRS_CLT_RECONNECTING) {
-		rtrs_clt_tell_peer(path);
-		path->old_id = id;
+	if (test_bit(RTRS_CON_CONNECTED, &con->flags) &&
+	    rtrs_clt_path_state(con_to_path(con)) == RTRS_CLT_RECONNECTING) {
+		rtrs_clt_con_tell_peer(con);
+		con->old_id = id;
 	} else {
 		rdma_destroy_id(id);
 	}

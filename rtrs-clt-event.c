@@ -55,21 +55,30 @@ static void rtrs_clt_path_uevent(struct rtrs_clt_path *path, const char *state)
 }
 
 /**
- * rtrs_clt_path_up() - count a path that has become CONNECTED
+ * rtrs_clt_count_up() - count a path that becomes CONNECTED
  * @path: the path, in its worker
+ *
+ * Context: process, the session's lock is held.
  */
-void rtrs_clt_path_up(struct rtrs_clt_path *path)
+void rtrs_clt_count_up(struct rtrs_clt_path *path)
 {
 	struct rtrs_clt_sess *clt = path->clt;
 
-	atomic_inc(&path->stats.reconnects_ok);
+	lockdep_assert_held(&clt->lock);
 	path->was_up = true;
-	spin_lock(&clt->lock);
+	atomic_inc(&path->stats.reconnects_ok);
 	if (!clt->paths_up++ && clt->opened) {
 		clt->ev_pending++;
 		queue_work(rtrs_clt_ev_wq, &clt->ev_work);
 	}
-	spin_unlock(&clt->lock);
+}
+
+/**
+ * rtrs_clt_path_up() - tell of a path that has become CONNECTED
+ * @path: the path, in its worker
+ */
+void rtrs_clt_path_up(struct rtrs_clt_path *path)
+{
 	rtrs_clt_path_uevent(path, "connected");
 }
 

@@ -132,6 +132,8 @@ static bool rtrs_clt_path_end_attempt(struct rtrs_clt_path *path, enum rtrs_clt_
 	spin_lock_irq(&path->lock);
 	ok = rtrs_clt_change_state(path, state);
 	if (ok) {
+		if (state == RTRS_CLT_CLOSED)
+			path->closes++;
 		path->result = err;
 		path->results++;
 		wake_up_all(&path->wait);
@@ -144,14 +146,25 @@ static bool rtrs_clt_path_end_attempt(struct rtrs_clt_path *path, enum rtrs_clt_
  * rtrs_clt_path_set_connected() - end an attempt with success
  * @path: path in its worker that has everything
  *
+ * The path is counted in the same step, so that who waits for the result finds
+ * it counted.
+ *
  * Return: 0; negative errno if the path has failed meanwhile, or shall close.
  */
 int rtrs_clt_path_set_connected(struct rtrs_clt_path *path)
 {
+	struct rtrs_clt_sess *clt = path->clt;
+	bool ok;
+
 	clear_bit(RTRS_WISH_NOW, &path->wishes);
-	if (rtrs_clt_path_end_attempt(path, RTRS_CLT_CONNECTED, 0))
-		return 0;
-	return READ_ONCE(path->last_err) ?: -ECONNABORTED;
+	spin_lock(&clt->lock);
+	ok = rtrs_clt_path_end_attempt(path, RTRS_CLT_CONNECTED, 0);
+	if (ok)
+		rtrs_clt_count_up(path);
+	spin_unlock(&clt->lock);
+	if (!ok)
+		return READ_ONCE(path->last_err) ?: -ECONNABORTED;
+	return 0;
 }
 
 /**
@@ -309,7 +322,7 @@ static void rtrs_clt_init_hb(struct rtrs_clt_path *path)
 	path->s.hb_ack_cqe = &path->hb_ack_cqe;
 	/* every send is signalled, what counts them needs no interval */
 	path->s.signal_interval = 1;
-	rtrs_init_hb(&path->s, &path->hb_cqe, path->clt->hb_interval_ms, path->clt->hb_missed_max,
+	rtrs_init_hb(&path->s, &path->hb_cqe, RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX,
 		     rtrs_clt_hb_error, rtrs_clt_wq);
 }
 
@@ -322,7 +335,8 @@ static void rtrs_clt_init_hb(struct rtrs_clt_path *path)
 void rtrs_clt_path_start_hb(struct rtrs_clt_path *path)
 {
 	WRITE_ONCE(path->s.hb_interval_ms, READ_ONCE(path->clt->hb_interval_ms));
-	WRITE_ONCE(path->s.hb_missed_max, READ_ONCE(path->clt->hb_missed_max));
+	/* the core gives up one tick after this many */
+	WRITE_ONCE(path->s.hb_missed_max, READ_ONCE(path->clt->hb_missed_max) - 1);
 	rtrs_start_hb(&path->s);
 }
 
@@ -360,7 +374,7 @@ static void rtrs_clt_path_teardown(struct rtrs_clt_path *path, bool release)
 	if (!path->torn_down)
 		rtrs_clt_each_con(path, rtrs_clt_con_destroy_id);
 	if (release)
-		rtrs_clt_tell_peer(path);
+		rtrs_clt_each_con(path, rtrs_clt_con_tell_peer);
 	path->torn_down = true;
 }
 
@@ -377,17 +391,17 @@ static unsigned long rtrs_clt_retry_pause(const struct rtrs_clt_path *path)
 
 /*
  * Is it worth to try once more before this attempt's deadline? It is if the
- * server has refused us for what may be a leftover of our former life; or, in an
- * open of several paths, if the first path has to create the session again.
+ * server has refused us for what may be a leftover of our former life, or if the
+ * neighbour has not answered; and, in an open of several paths, if the first
+ * path has to create the session again.
  */
 static bool rtrs_clt_path_may_retry(const struct rtrs_clt_path *path, int err)
 {
 	unsigned long pause = rtrs_clt_retry_pause(path) + msecs_to_jiffies(RETRY_MIN_MS);
 
-	if (!READ_ONCE(path->refused) || path->give_up || READ_ONCE(path->clt->closing))
+	if (!READ_ONCE(path->may_retry) || path->give_up || READ_ONCE(path->clt->closing))
 		return false;
-	if (err != -ECONNRESET && err != -EEXIST && err != -EBUSY &&
-	    !(err == -ENXIO && !READ_ONCE(path->clt->opened)))
+	if (err == -ENXIO && READ_ONCE(path->clt->opened))
 		return false;
 	return time_before(jiffies + pause, path->deadline);
 }
@@ -422,7 +436,7 @@ static long rtrs_clt_step_connecting(struct rtrs_clt_path *path)
 	int err;
 
 	path->torn_down = false;
-	WRITE_ONCE(path->refused, false);
+	WRITE_ONCE(path->may_retry, false);
 	err = rtrs_clt_path_connect(path);
 	if (err)
 		return STEP_AGAIN;
@@ -430,15 +444,18 @@ static long rtrs_clt_step_connecting(struct rtrs_clt_path *path)
 	path->ever_up = true;
 	path->reconnect_attempts = 0;
 	/* we and the server have a new life */
-	rtrs_clt_tell_peer(path);
+	rtrs_clt_each_con(path, rtrs_clt_con_tell_peer);
 	return STEP_IDLE;
 }
 
 /* One more try of the same attempt, after a pause */
-static void rtrs_clt_path_retry(struct rtrs_clt_path *path)
+static void rtrs_clt_path_retry(struct rtrs_clt_path *path, int err)
 {
-	if (READ_ONCE(path->refused))
-		rtrs_clt_tell_peer(path);
+	/* the server has answered, so it hears us too */
+	if (err == -ECONNRESET || err == -EEXIST)
+		rtrs_clt_each_con(path, rtrs_clt_con_tell_peer);
+	path->retry_err = err;
+	path->retry_why = path->last_why;
 	spin_lock_irq(&path->lock);
 	path->retry = true;
 	path->due = jiffies + rtrs_clt_retry_pause(path);
@@ -463,7 +480,7 @@ static long rtrs_clt_step_connecting_err(struct rtrs_clt_path *path)
 
 	rtrs_clt_path_teardown(path, false);
 	if (rtrs_clt_path_may_retry(path, err)) {
-		rtrs_clt_path_retry(path);
+		rtrs_clt_path_retry(path, err);
 		return STEP_AGAIN;
 	}
 	rtrs_err(path->clt, "path %s cannot be connected: %s (%pe)\n",
@@ -516,6 +533,7 @@ static long rtrs_clt_begin_attempt(struct rtrs_clt_path *path)
 	if (!path->retry) {
 		path->reconnect_attempts++;
 		path->deadline = rtrs_clt_connect_deadline();
+		path->retry_err = 0;
 		trace_rtrs_clt_reconnect_work(path);
 	}
 	path->retry = false;
@@ -556,7 +574,6 @@ static long rtrs_clt_step_closing(struct rtrs_clt_path *path)
 	path->reconnect_attempts = 0;
 	path->retry = false;
 	/* who waits for this may free the path, once this work is over */
-	path->closes++;
 	rtrs_clt_path_end_attempt(path, RTRS_CLT_CLOSED, path->last_err ?: -ECONNABORTED);
 	return STEP_IDLE;
 }

@@ -311,8 +311,11 @@ static int action_check(struct rtrs_clt_path *path, const struct kobj_attribute 
 		return -EINVAL;
 	}
 	/* pairs with the release in rtrs_clt_create_path_files() */
-	if (!smp_load_acquire(&path->shown))
+	if (!smp_load_acquire(&path->shown)) {
+		rtrs_err(path->clt, "%s/%s: refused, the path is just being added\n",
+			 kobject_name(&path->kobj), attr->attr.name);
 		return -EBUSY;
+	}
 	return may_change_paths(path->clt, &path->kobj, attr->attr.name);
 }
 

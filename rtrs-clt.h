@@ -265,6 +265,7 @@ enum rtrs_clt_con_flags {
  * struct rtrs_clt_con - one connection of a path
  * @c:		part known to rtrs-core; c.sq_wr_avail counts the free send
  *		queue entries, c.send_cq is ours
+ * @old_id:	CM id of its former life, whose peer is to be told yet (worker only)
  * @cpu:	CPU that the connection stands for
  * @flags:	enum rtrs_clt_con_flags
  * @lock:	serialises CM events, queue creation and teardown
@@ -285,6 +286,7 @@ enum rtrs_clt_con_flags {
  */
 struct rtrs_clt_con {
 	struct rtrs_con c;
+	struct rdma_cm_id *old_id;
 	unsigned int cpu;
 	unsigned long flags;
 	struct mutex lock;	/* CM events, queue creation, teardown */
@@ -354,8 +356,6 @@ enum rtrs_clt_path_wish {
  * @clt:		session
  * @state:		see the diagram; written under @lock
  * @hca:		the HCA of s.dev, for comparison: set before, cleared after
- * @old_id:		CM id of connection 0 of the path's former life, whose peer is
- *			to be told yet (worker only)
  * @prm:		what the server announced for this path
  * @rbufs:		the server's chunks, one per permit
  * @reqs:		request slots, one per permit
@@ -385,12 +385,14 @@ enum rtrs_clt_path_wish {
  * @ever_up:		was CONNECTED at least once (worker only)
  * @flipped:		when the path went up or down last (worker only)
  * @retry:		the next attempt continues this one (worker only)
+ * @retry_err:		why the try before in this attempt failed, 0 if there was none
+ * @retry_why:		static text for it
  * @reconnect_attempts:	attempts since the path was up last (worker only)
  * @cons_up:		connections accepted in this attempt
  * @cid0_up:		the server has accepted cid 0 of the path
  * @first_conn:		cid 0 may create the session at the server
  * @info_rsp_len:	bytes received as info response, 0 before
- * @refused:		in this attempt the server has answered with a refusal
+ * @may_retry:		what failed in this try may succeed in the next one
  * @info_ius:		receive buffers of the info response
  * @nr_info_ius:	their number
  * @info_rsp:		the one that the response is in, NULL before
@@ -407,7 +409,6 @@ struct rtrs_clt_path {
 	struct rtrs_clt_sess *clt;
 	enum rtrs_clt_state state;
 	struct ib_device *hca;
-	struct rdma_cm_id *old_id;
 	struct rtrs_conn_params prm;
 	struct rtrs_rbuf *rbufs;
 	struct rtrs_clt_io_req *reqs;
@@ -439,13 +440,15 @@ struct rtrs_clt_path {
 	bool ever_up;
 	ktime_t flipped;
 	bool retry;
+	int retry_err;
+	const char *retry_why;
 	unsigned int reconnect_attempts;
 
 	atomic_t cons_up;
 	bool cid0_up;
 	bool first_conn;
 	u32 info_rsp_len;
-	bool refused;
+	bool may_retry;
 	struct rtrs_iu *info_ius;
 	u32 nr_info_ius;
 	struct rtrs_iu *info_rsp;
@@ -654,6 +657,7 @@ bool rtrs_clt_path_is_twin(struct rtrs_clt_path *path, struct sockaddr_storage *
 
 void rtrs_clt_init_events(struct rtrs_clt_sess *clt);
 void rtrs_clt_start_events(struct rtrs_clt_sess *clt);
+void rtrs_clt_count_up(struct rtrs_clt_path *path);
 void rtrs_clt_path_up(struct rtrs_clt_path *path);
 void rtrs_clt_path_down(struct rtrs_clt_path *path);
 
@@ -675,7 +679,7 @@ int rtrs_clt_exchange_info(struct rtrs_clt_path *path);
 void rtrs_clt_con_stop(struct rtrs_clt_con *con);
 void rtrs_clt_con_drain(struct rtrs_clt_con *con);
 void rtrs_clt_con_destroy_queues(struct rtrs_clt_con *con);
-void rtrs_clt_tell_peer(struct rtrs_clt_path *path);
+void rtrs_clt_con_tell_peer(struct rtrs_clt_con *con);
 void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 
 /* rtrs-clt-io.c */
