@@ -8,7 +8,7 @@ CLIENT ?= ours
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check static kunit bench vm vm-list check-intree modules clean
+.PHONY: help demo check check-debug static kunit bench vm vm-list check-intree modules clean
 
 help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -19,6 +19,9 @@ demo:		## two VMs, two links, one of them cut under load (installs what it needs
 
 check:		## all checks, ends with the number passed and failed
 	@tests/check
+
+check-debug:	## every suite and scenario on the debug kernel
+	@tests/check debug
 
 check-intree:	## our files built inside a copy of the kernel tree, and run
 	@tests/check in-tree

@@ -42,7 +42,7 @@ SPLATS = re.compile("|".join((
     r"\bscheduling while atomic\b",
     r"\bsleeping function called\b",
     r"\blist_(add|del) corruption\b",
-    r"\bSlab corruption\b|\bBUG kmalloc\b|\bRedzone overwritten\b",
+    r"\bBUG \S+ \(",
     r"\bworkqueue lockup\b",
     r"\bunreferenced object\b",
     r"\bkmemleak: \d+ new suspected",
