@@ -21,6 +21,17 @@
 #include "rtrs-log.h"
 
 /*
+ * How soon a request on a link that has gone silent fails over: the local ACK
+ * timeout, 4.096 us * 2^16 = 268 ms (InfiniBand Architecture, 9.7.6.1.3), for
+ * the first try and each retry, so 1.3 s. The default of the RDMA CM for RoCE is
+ * twice as long, and 7 retries mean for ever to rxe. The service connection,
+ * on which nothing ever queues up, takes 0.8 s.
+ */
+#define ACK_TIMEOUT 16
+#define IO_RETRIES 4
+#define SERVICE_RETRIES 2
+
+/*
  * The RDMA core may miss the answer of a neighbour, and then sleeps until the
  * time it was given is over. So it is given little, and asked again.
  */
@@ -276,7 +287,7 @@ static int rtrs_clt_route_resolved(struct rtrs_clt_con *con, struct rdma_cm_even
 	struct rtrs_clt_path *path = con_to_path(con);
 	struct rtrs_msg_conn_req msg;
 	struct rdma_conn_param param = {
-		.retry_count = 7,
+		.retry_count = con->c.cid ? IO_RETRIES : SERVICE_RETRIES,
 		.rnr_retry_count = 7,
 		.private_data = &msg,
 		.private_data_len = sizeof(msg),
@@ -472,6 +483,7 @@ static int rtrs_clt_con_start(struct rtrs_clt_con *con)
 	/* cid 0 is given a port, which the other connections of the path share */
 	if (!con->c.cid)
 		rtrs_clt_clear_port(&src);
+	rdma_set_ack_timeout(id, ACK_TIMEOUT);
 	why = "the source address cannot be shared";
 	err = rdma_set_reuseaddr(id, 1);
 	if (err)

@@ -13,10 +13,14 @@
  *
  * The end: a request is done when its answer is there, and its send has
  * completed, since until then the HCA may read the buffers once more to repeat
- * a lost packet, and its key is invalid. Sends complete on a CQ of their own
- * that is not armed, and which is polled when an answer comes: by then the
- * acknowledgment nearly always was there first. If it was not, the CQ is armed
- * for that one time.
+ * a lost packet, and its key is invalid. We invalidate ourselves: one local work
+ * request costs less than the message by which the server would do it, and
+ * nothing depends on what the server says. It stands behind the send in the
+ * queue, so its completion speaks for both.
+ *
+ * Sends complete on a CQ of their own that is not armed, and which is polled
+ * when an answer comes: by then the acknowledgment nearly always was there
+ * first. If it was not, or an invalidation is under way, the CQ is armed.
  */
 #undef pr_fmt
 #define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
@@ -306,7 +310,7 @@ static size_t rtrs_clt_fill_hdr(const struct rtrs_clt_path *path,
 	if (req->dir == DMA_TO_DEVICE)
 		return rtrs_write_hdr_fill(hdr, req->usr_len);
 	if (reg)
-		return rtrs_read_hdr_fill(hdr, req->usr_len, true, req->mr->iova,
+		return rtrs_read_hdr_fill(hdr, req->usr_len, false, req->mr->iova,
 					  req->mr->rkey, req->mr->length);
 	if (req->nents)
 		return rtrs_read_hdr_fill(hdr, req->usr_len, false, sg_dma_address(req->sg),
@@ -373,12 +377,13 @@ static int rtrs_clt_post_req(struct rtrs_clt_io_req *req, struct ib_sge *sge, in
 	/* I6: the reservation left room for heartbeats and the drain marker */
 	WARN_ON_ONCE(atomic_read(&con->c.sq_wr_avail) < 0);
 
-	atomic_set(&req->holds, 2);
+	/* the invalidation completes behind the write and speaks for it */
+	atomic_set(&req->holds, reg ? 1 : 2);
 	/* pairs with the exchange in rtrs_clt_answer(): the slot is complete */
 	atomic_set_release(&req->state, RTRS_REQ_STATE(RTRS_REQ_POSTED, con->c.cid));
 	err = rtrs_iu_post_rdma_write_imm(&con->c, req->iu, sge, nr_sge,
 					  READ_ONCE(path->rbufs[id].rkey), addr, imm,
-					  IB_SEND_SIGNALED, reg ? &reg->wr : NULL, NULL);
+					  reg ? 0 : IB_SEND_SIGNALED, reg ? &reg->wr : NULL, NULL);
 	return unlikely(err) ? rtrs_clt_post_failed(req, err, reg) : 0;
 }
 
@@ -572,29 +577,6 @@ int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget)
  * Way back
  */
 
-/*
- * An invalidation stands right before its answer. Each receive takes a place, so
- * that a key which no answer asked for is forgotten soon.
- */
-static void rtrs_clt_note_inv_key(struct rtrs_clt_con *con, u32 key)
-{
-	con->inv_keys[con->inv_pos++ % RTRS_CLT_INV_KEYS] = key;
-}
-
-/* Has the server invalidated this key just before? Each key counts once. */
-static bool rtrs_clt_take_inv_key(struct rtrs_clt_con *con, u32 key)
-{
-	unsigned int i;
-
-	for (i = 0; i < RTRS_CLT_INV_KEYS; i++) {
-		if (con->inv_keys[i] == key) {
-			con->inv_keys[i] = 0;
-			return true;
-		}
-	}
-	return false;
-}
-
 static int rtrs_clt_post_inv(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
 {
 	struct ib_send_wr wr = {
@@ -612,14 +594,10 @@ static int rtrs_clt_post_inv(struct rtrs_clt_con *con, struct rtrs_clt_io_req *r
  * Sees that the key of an answered request becomes invalid. False: the path is
  * going down, teardown ends the request.
  */
-static bool rtrs_clt_invalidate(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req, bool inv)
+static bool rtrs_clt_invalidate(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
 {
 	int err;
 
-	if (inv && rtrs_clt_take_inv_key(con, req->mr->rkey)) {
-		req->flags &= ~RTRS_REQ_REGISTERED;
-		return true;
-	}
 	if (!rtrs_clt_path_is_connected(con_to_path(con)))
 		return false;
 	err = rtrs_clt_post_inv(con, req);
@@ -632,27 +610,31 @@ static bool rtrs_clt_invalidate(struct rtrs_clt_con *con, struct rtrs_clt_io_req
  * The answer holds the request until the end of this function, so nobody else
  * finishes it while we look.
  */
-static void rtrs_clt_answered(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req, bool inv)
+static void rtrs_clt_answered(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
 {
-	bool late;
+	bool reg = req->flags & RTRS_REQ_REGISTERED, arm = false;
 
-	if (req->flags & RTRS_REQ_REGISTERED && !rtrs_clt_invalidate(con, req, inv))
+	if (reg && !rtrs_clt_invalidate(con, req))
 		return;
-	if (atomic_read(&req->holds) > 1)
+	/* an invalidation has just been posted, a send has been under way for long */
+	if (!reg && atomic_read(&req->holds) > 1)
 		rtrs_clt_reap_sends(con, INT_MAX);
-	late = atomic_read(&req->holds) > 1;
-	if (late) {
+	if (atomic_read(&req->holds) > 1) {
 		req->late = true;
-		atomic_inc(&con->late);
+		/* who counted itself before us has armed the CQ, or is about to */
+		arm = atomic_inc_return(&con->late) == 1;
 	}
 	req_put(req);
-	if (late)
+	if (arm)
 		rtrs_clt_arm_sends(con);
 }
 
-/* These return NULL, or what is wrong with the peer. */
+/*
+ * These return NULL, or what is wrong with the peer. We never ask the server to
+ * invalidate a key; if it says it did, or does, that changes nothing.
+ */
 
-static const char *rtrs_clt_answer(struct rtrs_clt_con *con, u32 payload, bool inv)
+static const char *rtrs_clt_answer(struct rtrs_clt_con *con, u32 payload)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
 	int posted = RTRS_REQ_STATE(RTRS_REQ_POSTED, con->c.cid);
@@ -668,7 +650,7 @@ static const char *rtrs_clt_answer(struct rtrs_clt_con *con, u32 payload, bool i
 	    posted)
 		return "answer to no request of this connection";
 	req->errno = err;
-	rtrs_clt_answered(con, req, inv);
+	rtrs_clt_answered(con, req);
 	return NULL;
 }
 
@@ -704,7 +686,7 @@ static const char *rtrs_clt_recv_imm(struct rtrs_clt_con *con, u32 imm)
 		return "immediate of unknown type";
 	if (path->prm.new_rkey)
 		return "answer without the new key of its chunk";
-	return rtrs_clt_answer(con, payload, type == RTRS_IO_RSP_W_INV_IMM);
+	return rtrs_clt_answer(con, payload);
 }
 
 static const char *rtrs_clt_recv_rkey(struct rtrs_clt_con *con, const struct ib_wc *wc,
@@ -726,7 +708,7 @@ static const char *rtrs_clt_recv_rkey(struct rtrs_clt_con *con, const struct ib_
 		return "new key of another chunk than the one answered";
 	/* before the confirmation: the chunk may be written to at once */
 	WRITE_ONCE(path->rbufs[id].rkey, rkey);
-	return rtrs_clt_answer(con, payload, type == RTRS_IO_RSP_W_INV_IMM);
+	return rtrs_clt_answer(con, payload);
 }
 
 static const char *rtrs_clt_recv_send(struct rtrs_clt_con *con, const struct ib_wc *wc,
@@ -760,8 +742,6 @@ void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
 	rtrs_clt_stats_completion(con);
 	if (READ_ONCE(path->s.hb_missed_cnt))
 		WRITE_ONCE(path->s.hb_missed_cnt, 0);
-	rtrs_clt_note_inv_key(con, wc->wc_flags & IB_WC_WITH_INVALIDATE ?
-			      wc->ex.invalidate_rkey : 0);
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		why = rtrs_clt_recv_imm(con, be32_to_cpu(wc->ex.imm_data));
 	else if (wc->opcode == IB_WC_RECV)
@@ -859,8 +839,8 @@ void rtrs_clt_msg_done(struct ib_cq *cq, struct ib_wc *wc)
  * rtrs_clt_nr_recvs() - receives that a connection keeps posted at the most
  * @con: connection of a path whose queue depth is known
  *
- * An answer takes up to two, one of them for the invalidation. The service
- * connection has heartbeats besides. One batch more may wait to be posted.
+ * An answer takes one, since we ask for no invalidation. The service connection
+ * has heartbeats besides. One batch more may wait to be posted.
  *
  * Return: the number.
  */
@@ -869,9 +849,9 @@ u32 rtrs_clt_nr_recvs(const struct rtrs_clt_con *con)
 	u32 qd = con_to_path(con)->prm.queue_depth;
 
 	if (!con->c.cid)
-		return 2 * min_t(u32, qd, RTRS_CLT_ADMIN_MAX) + RTRS_CLT_SQ_SLACK +
+		return min_t(u32, qd, RTRS_CLT_ADMIN_MAX) + RTRS_CLT_SQ_SLACK +
 			RTRS_CLT_RECV_BATCH;
-	return 2 * qd + RTRS_CLT_RECV_BATCH;
+	return qd + RTRS_CLT_RECV_BATCH;
 }
 
 /**
@@ -888,8 +868,6 @@ int rtrs_clt_post_recvs(struct rtrs_clt_con *con)
 	int err;
 
 	con->nr_free = 0;
-	con->inv_pos = 0;
-	memset(con->inv_keys, 0, sizeof(con->inv_keys));
 	for (i = 0; i < nr; i += n) {
 		n = min_t(u32, nr - i, RTRS_CLT_RECV_BATCH);
 		for (u32 k = 0; k < n; k++)

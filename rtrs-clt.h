@@ -33,8 +33,9 @@
  *                      +-- refused        +-- path torn down: fails over
  *                          --> FREE           --> FREE
  *
- * rtrs_clt_io_req.holds counts who still needs the buffers: the answer, the
- * completion of the send and, once posted, the local invalidation.
+ * rtrs_clt_io_req.holds counts who still needs the buffers: the answer, and the
+ * completion of the send, for which that of the invalidation speaks if there is
+ * one.
  *
  * Locks, from the outermost to the innermost
  * ==========================================
@@ -258,9 +259,6 @@ enum rtrs_clt_con_flags {
 	RTRS_CON_HB_ACK,
 };
 
-/* Keys invalidated by the server whose answers are still to come */
-#define RTRS_CLT_INV_KEYS 4
-
 /**
  * struct rtrs_clt_con - one connection of a path
  * @c:		part known to rtrs-core; c.sq_wr_avail counts the free send
@@ -281,8 +279,6 @@ enum rtrs_clt_con_flags {
  * @nr_msgs:	number of elements of @msgs
  * @free_msgs:	indices of buffers to be posted again
  * @nr_free:	receives to be posted again, below RTRS_CLT_RECV_BATCH
- * @inv_keys:	last keys that the server invalidated
- * @inv_pos:	next place in @inv_keys
  */
 struct rtrs_clt_con {
 	struct rtrs_con c;
@@ -302,9 +298,7 @@ struct rtrs_clt_con {
 	struct rtrs_msg_rkey_rsp *msgs;
 	dma_addr_t msgs_dma;
 	u32 nr_msgs;
-	u16 nr_free;
-	u16 inv_pos;
-	u32 inv_keys[RTRS_CLT_INV_KEYS];
+	u32 nr_free;
 	u32 free_msgs[RTRS_CLT_RECV_BATCH];
 };
 
