@@ -13,7 +13,7 @@
 
 #include "fake-srv-priv.h"
 
-/* How long a step waits for room in the send queue */
+/* How long a step waits for room in the send queue, or for the CM */
 #define ROOM_MS 2000
 
 #define MSG_MAX 8192
@@ -475,8 +475,13 @@ static int fs_do_hold(struct fs_run *run, const struct fs_step *s, struct fs_con
 	return -EINPROGRESS;
 }
 
+/* Before the CM has seen the client's last message it would not say anything. */
 static int fs_do_disconnect(struct fs_run *run, const struct fs_step *s, struct fs_con *con)
 {
+	unsigned int ms;
+
+	for (ms = 0; ms < ROOM_MS && !READ_ONCE(con->established); ms++)
+		usleep_range(500, 1000);
 	return rdma_disconnect(con->id);
 }
 

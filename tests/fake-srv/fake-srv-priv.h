@@ -45,6 +45,8 @@ struct fs_con {
 	struct ib_cqe info_cqe;
 	struct wire_info_req *info;
 	u64 info_dma;
+	bool established;
+	struct list_head stray;
 };
 
 /* @listener: only there to be the context of the listening id */
@@ -57,6 +59,7 @@ struct fake_srv {
 	struct mutex mutex;	/* sessions and paths */
 	struct list_head sessions;
 	struct list_head held;
+	struct list_head strays;	/* connections to paths that are silent */
 	unsigned int paths_seen;
 	uuid_t gone[FS_GONE];
 	unsigned int nr_gone;

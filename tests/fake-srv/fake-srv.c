@@ -352,7 +352,10 @@ static bool fs_path_is_gone(const struct fake_srv *srv, const uuid_t *uuid)
 	return false;
 }
 
-/* Gives a connection its path. 0, or the errno to reject it with. */
+/*
+ * Gives a connection its path. 0, or the errno to reject it with; -EINPROGRESS:
+ * the path does not answer any more, neither to a new request.
+ */
 static int fs_con_find_path(struct fs_con *con)
 {
 	const struct wire_conn_req *req = &con->req;
@@ -386,6 +389,9 @@ static int fs_con_find_path(struct fs_con *con)
 		}
 		if (con->cid)
 			fs_complain(srv, "first connection of a path is not cid 0");
+	} else if (READ_ONCE(path->silent)) {
+		list_add_tail(&con->stray, &srv->strays);
+		return -EINPROGRESS;
 	} else if (path->up || path->nr_cons != nr_cons || path->con[con->cid]) {
 		return -ECONNRESET;
 	}
@@ -462,6 +468,8 @@ static void fs_con_setup(struct work_struct *work)
 		err = fs_con_find_path(con);
 		mutex_unlock(&srv->mutex);
 	}
+	if (err == -EINPROGRESS)
+		return;
 	if (err) {
 		fs_con_reject(con, err);
 		fs_con_free(con);
@@ -510,6 +518,7 @@ static int fs_cm_handler(struct rdma_cm_id *id, struct rdma_cm_event *ev)
 	if (!path)
 		return 0;
 	if (ev->event == RDMA_CM_EVENT_ESTABLISHED) {
+		WRITE_ONCE(con->established, true);
 		if (fs_path_enter(path)) {
 			fs_phase(con, FS_AT_ESTABLISHED, NULL);
 			fs_path_leave(path);
@@ -556,15 +565,20 @@ void fake_srv_stats(struct fake_srv *srv, struct fs_stats *stats)
 static void fs_close_paths(struct fake_srv *srv, bool all)
 {
 	struct fs_path *path, *next;
+	struct fs_con *con, *tmp;
 	struct fs_sess *sess;
+	LIST_HEAD(strays);
 
 	mutex_lock(&srv->mutex);
+	list_splice_init(&srv->strays, &strays);
 	list_for_each_entry(sess, &srv->sessions, entry)
 		list_for_each_entry_safe(path, next, &sess->paths, entry)
 			if (all || READ_ONCE(path->silent))
 				__fs_path_close(path);
 	mutex_unlock(&srv->mutex);
 	flush_workqueue(srv->wq);
+	list_for_each_entry_safe(con, tmp, &strays, stray)
+		fs_con_free(con);
 }
 
 /**
@@ -641,6 +655,7 @@ struct fake_srv *fake_srv_start(const struct fs_config *cfg)
 	init_waitqueue_head(&srv->wait);
 	INIT_LIST_HEAD(&srv->sessions);
 	INIT_LIST_HEAD(&srv->held);
+	INIT_LIST_HEAD(&srv->strays);
 	srv->wq = alloc_workqueue("fake_srv", WQ_UNBOUND, 0);
 	if (!srv->wq)
 		goto free;

@@ -11,6 +11,7 @@
 #include <linux/completion.h>
 #include <linux/list.h>
 #include <linux/scatterlist.h>
+#include <linux/spinlock.h>
 
 #include "../../rtrs.h"
 #include "../fake-srv/fake-srv.h"
@@ -22,7 +23,7 @@
 
 /* Limits of one attempt to connect: of one that works, of one that shall not */
 #define PEER_CONNECT_MS 3000
-#define PEER_HOSTILE_MS 300
+#define PEER_HOSTILE_MS 400
 
 /* Sanitizers make the machine slow */
 #define PEER_SCALE (IS_ENABLED(CONFIG_KASAN) ? 4 : 1)
@@ -34,6 +35,7 @@ struct peer {
 	char name[32];
 	unsigned int paths;
 	struct list_head reqs;
+	spinlock_t lock;	/* closing, and confirmations */
 	bool closing;
 	atomic_t bad_data;
 	atomic_t down_events;
@@ -88,7 +90,6 @@ void peer_free(struct peer_req *req);
 int peer_do(struct peer *p, int dir, size_t len);
 void peer_expect_works(struct peer *p);
 
-int peer_file_write(const char *name, const char *val);
 void peer_connect_ms(struct kunit *test, unsigned int ms);
 int peer_path_read(struct peer *p, unsigned int path, const char *attr, char *buf, size_t len);
 int peer_path_write(struct peer *p, unsigned int path, const char *attr, const char *val);

@@ -13,6 +13,7 @@
 #include <linux/kprobes.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
+#include <linux/umh.h>
 
 #include "rtrs_peer.h"
 
@@ -71,13 +72,14 @@ static struct kretprobe probes[] = {
 	{ .kp.symbol_name = "rtrs_clt_cm_handler" },
 };
 
-static const struct {
-	const char *file;
-	const char *val;
-} failslab[] = {
-	{ "/sys/kernel/debug/failslab/ignore-gfp-wait", "N" },
-	{ "/sys/kernel/debug/failslab/verbose", "0" },
-};
+/* debugfs can be written to by processes only. */
+static int shell(char *command)
+{
+	char *argv[] = { "/bin/sh", "-c", command, NULL };
+	char *envp[] = { "PATH=/sbin:/bin:/usr/sbin:/usr/bin", NULL };
+
+	return call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
+}
 
 static int alloc_suite_init(struct kunit_suite *suite)
 {
@@ -85,11 +87,9 @@ static int alloc_suite_init(struct kunit_suite *suite)
 	int err;
 
 	peer_suite_init(suite);
-	for (i = 0; i < ARRAY_SIZE(failslab); i++) {
-		err = peer_file_write(failslab[i].file, failslab[i].val);
-		if (err)
-			return err;
-	}
+	err = shell("cd /sys/kernel/debug/failslab && echo N >ignore-gfp-wait && echo 0 >verbose");
+	if (err)
+		return err > 0 ? -EIO : err;
 	for (i = 0; i < ARRAY_SIZE(probes); i++) {
 		probes[i].entry_handler = enter;
 		probes[i].handler = leave;
@@ -108,71 +108,32 @@ static void alloc_suite_exit(struct kunit_suite *suite)
 
 	for (i = 0; i < ARRAY_SIZE(probes); i++)
 		unregister_kretprobe(&probes[i]);
-	peer_file_write(failslab[0].file, "Y");
+	shell("echo Y >/sys/kernel/debug/failslab/ignore-gfp-wait");
 	peer_suite_exit(suite);
 }
 
-/* From here on the n-th allocation fails. */
-static void arm(unsigned int n)
-{
-	atomic_set(&fired, 0);
-	atomic_set(&nth, n);
-}
+/*
+ * What is tested: do it, and undo it if it was done, or in any case
+ */
 
-/* Did one fail? */
-static bool disarm(void)
+static int do_open(struct peer *p)
 {
-	atomic_set(&nth, 0);
-	return atomic_read(&fired);
-}
+	struct rtrs_clt_sess *clt = peer_open_raw(p, 1);
 
-/* Counts what our own thread allocates inside of the client. */
-static int open_failing(struct peer *p, unsigned int n, bool *failed)
-{
-	struct rtrs_clt_sess *clt;
-	unsigned int taken;
-
-	arm(n);
-	taken = take();
-	clt = peer_open_raw(p, 2);
-	put_back(taken);
-	*failed = disarm();
 	p->clt = IS_ERR(clt) ? NULL : clt;
 	return PTR_ERR_OR_ZERO(clt);
 }
 
-static void expect_clean(struct kunit *test, int err, unsigned int n)
+/* Here our own thread counts while it is inside of the client. */
+static int do_open_self(struct peer *p)
 {
-	KUNIT_EXPECT_TRUE_MSG(test, err == 0 || (err < 0 && err > -MAX_ERRNO),
-			      "allocation %u: %d", n, err);
-	KUNIT_EXPECT_NE_MSG(test, err, -EINVAL, "allocation %u", n);
+	unsigned int taken = take();
+	int err = do_open(p);
+
+	put_back(taken);
+	return err;
 }
 
-/* The allocations of open itself, not those of its workers */
-static void open_test(struct kunit *test)
-{
-	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = true });
-	unsigned int n, own = 0;
-	bool failed = true;
-	int err;
-
-	peer_prepare(p, 2);
-	for (n = 1; failed && n < MAX_NTH; n += alloc_stride) {
-		err = open_failing(p, n, &failed);
-		own += failed;
-		expect_clean(test, err, n);
-		if (p->clt)
-			peer_close(p);
-	}
-	KUNIT_EXPECT_FALSE(test, failed);
-	kunit_info(test, "%u allocations of open failed", own);
-	KUNIT_EXPECT_GT(test, own, 5);
-	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 2, PEER_CONNECT_MS * PEER_SCALE));
-	peer_expect_works(p);
-	peer_stop(p);
-}
-
-/* Something that the workers of an open session do */
 static int do_reconnect(struct peer *p)
 {
 	return peer_reconnect(p, 0);
@@ -183,12 +144,10 @@ static int do_add_path(struct peer *p)
 	return peer_add_path(p, 1);
 }
 
-static int do_open(struct peer *p)
+static int undo_open(struct peer *p)
 {
-	struct rtrs_clt_sess *clt = peer_open_raw(p, 1);
-
-	p->clt = IS_ERR(clt) ? NULL : clt;
-	return PTR_ERR_OR_ZERO(clt);
+	peer_close(p);
+	return 0;
 }
 
 static int undo_reconnect(struct peer *p)
@@ -201,50 +160,88 @@ static int undo_add_path(struct peer *p)
 	return peer_path_write(p, 1, "remove_path", "1");
 }
 
-static int undo_open(struct peer *p)
-{
-	peer_close(p);
-	return 0;
-}
-
-static const struct worker_row {
+static const struct alloc_row {
 	const char *desc;
-	bool open;
+	bool opened;
 	int (*act)(struct peer *p);
 	int (*undo)(struct peer *p);
 	bool undo_failed;
-} worker_rows[] = {
-	{ "open", false, do_open, undo_open, false },
-	{ "add_path", true, do_add_path, undo_add_path, false },
-	{ "reconnect", true, do_reconnect, undo_reconnect, true },
+	unsigned int least;
+} alloc_rows[] = {
+	{ "open itself", false, do_open_self, undo_open, false, 5 },
+	{ "workers of open", false, do_open, undo_open, false, 50 },
+	{ "workers of add_path", true, do_add_path, undo_add_path, false, 50 },
+	{ "workers of reconnect", true, do_reconnect, undo_reconnect, true, 20 },
 };
 
-KUNIT_ARRAY_PARAM_DESC(worker, worker_rows, desc);
+/*
+ * A test does so many of a row, since what takes minutes looks to the kernel
+ * as if it hung. Then comes the next one, until nothing has failed.
+ */
+#define NTHS_PER_TEST 25
 
-/* The allocations of the worker and of the CM handler */
-static void worker_test(struct kunit *test)
+static struct alloc_share {
+	const struct alloc_row *row;
+	unsigned int n;
+	unsigned int failed;
+	bool through;
+} share;
+
+static const void *alloc_gen_params(struct kunit *test, const void *prev, char *desc)
 {
-	const struct worker_row *row = test->param_value;
-	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = true });
-	unsigned int n, nr = 0;
-	bool failed = true;
+	if (!prev || share.through || share.n > MAX_NTH) {
+		share.row = prev ? share.row + 1 : alloc_rows;
+		share.n = 1;
+		share.failed = 0;
+		share.through = false;
+	}
+	if (share.row == alloc_rows + ARRAY_SIZE(alloc_rows))
+		return NULL;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s, from allocation %u", share.row->desc, share.n);
+	return &share;
+}
+
+/* One time with the n-th allocation failing; false: there is none so late */
+static bool fail_nth(struct peer *p, const struct alloc_row *row, unsigned int n)
+{
+	bool failed;
 	int err;
 
+	atomic_set(&fired, 0);
+	atomic_set(&nth, n);
+	err = row->act(p);
+	atomic_set(&nth, 0);
+	failed = atomic_read(&fired);
+	KUNIT_EXPECT_TRUE_MSG(p->test, err <= 0 && err != -EINVAL, "allocation %u: %d", n, err);
+	if (!failed)
+		KUNIT_EXPECT_EQ_MSG(p->test, err, 0, "although no allocation failed");
+	if (!err || row->undo_failed)
+		KUNIT_EXPECT_EQ_MSG(p->test, 0, row->undo(p), "allocation %u", n);
+	return failed;
+}
+
+static void nth_test(struct kunit *test)
+{
+	const struct alloc_row *row = share.row;
+	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = true });
+	bool through = false;
+	unsigned int i;
+
+	/* should the test be broken off */
+	share.through = true;
 	peer_prepare(p, 1);
-	if (row->open)
+	if (row->opened)
 		KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
-	for (n = 1; failed && n < MAX_NTH; n += alloc_stride) {
-		arm(n);
-		err = row->act(p);
-		failed = disarm();
-		nr += failed;
-		expect_clean(test, err, n);
-		if (!err || row->undo_failed)
-			KUNIT_EXPECT_EQ_MSG(test, 0, row->undo(p), "allocation %u", n);
+	for (i = 0; i < NTHS_PER_TEST && !through; i++, share.n += alloc_stride) {
+		through = !fail_nth(p, row, share.n);
+		share.failed += !through;
 	}
-	KUNIT_EXPECT_FALSE(test, failed);
-	kunit_info(test, "%u allocations failed", nr);
-	KUNIT_EXPECT_GT(test, nr, 20);
+	share.through = through;
+	if (through) {
+		kunit_info(test, "%s: %u allocations failed", row->desc, share.failed);
+		KUNIT_EXPECT_GT(test, share.failed, row->least / alloc_stride);
+	}
+	KUNIT_EXPECT_LE(test, share.n, MAX_NTH);
 	if (!p->clt)
 		KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
 	peer_expect_works(p);
@@ -270,8 +267,7 @@ static void request_test(struct kunit *test)
 }
 
 static struct kunit_case alloc_cases[] = {
-	KUNIT_CASE_SLOW(open_test),
-	KUNIT_CASE_PARAM_ATTR(worker_test, worker_gen_params, { .speed = KUNIT_SPEED_SLOW }),
+	KUNIT_CASE_PARAM(nth_test, alloc_gen_params),
 	KUNIT_CASE(request_test),
 	{}
 };

@@ -19,6 +19,11 @@
 
 #define STEPS(...) .script = { .at = FS_AT_REQUEST, .times = 1, .step = { __VA_ARGS__ } }
 
+/* The server does not hang up by itself, so that the client has to see it. */
+#define REFUSED_STEPS(...) \
+	.script = { .at = FS_AT_REQUEST, .times = 1, .keep = true, .step = { __VA_ARGS__ } }, \
+	.err = -ECONNRESET, .why = BROKE, .refused = 1
+
 #define NO_REQUEST "answer to no request of this connection"
 #define NO_CHUNK "answer with a chunk number that does not exist"
 #define UNKNOWN_IMM "immediate of unknown type"
@@ -160,19 +165,26 @@ static const struct io_row {
 	{ "plain message of eight bytes", STEPS({ FS_SEND, .len = FS_LEN(8) }), .modes = KEEPS,
 	  .lost = true, .err = -ECONNRESET, .why = RECV_FAILED },
 
-	/* invalidations: of the client's keys */
-	{ "type 2 without an invalidation", STEPS({ FS_DATA }, { FS_IMM }), .modes = KEEPS },
+	/* invalidations of the client's keys, and answers that claim them */
+	{ "type 2 without an invalidation", STEPS({ FS_DATA }, { FS_IMM, .type = FS_TYPE(2) }),
+	  .modes = KEEPS },
 	{ "type 2 without an invalidation, renewed keys",
-	  STEPS({ FS_DATA }, { FS_NEW_KEY }, { FS_MSG }), .modes = RENEWS },
+	  STEPS({ FS_DATA }, { FS_NEW_KEY }, { FS_MSG, .type = FS_TYPE(2) }), .modes = RENEWS },
 	{ "type 1 without an invalidation", STEPS({ FS_DATA }, { FS_IMM, .type = FS_TYPE(1) }),
 	  .modes = KEEPS },
 	{ "invalidation, and then type 1",
 	  STEPS({ FS_DATA }, { FS_INV }, { FS_IMM, .type = FS_TYPE(1) }), .modes = KEEPS },
+	{ "invalidation, and then type 2",
+	  STEPS({ FS_DATA }, { FS_INV }, { FS_IMM, .type = FS_TYPE(2) }), .modes = KEEPS },
+	{ "invalidation, and then type 2, renewed keys",
+	  STEPS({ FS_DATA }, { FS_INV }, { FS_NEW_KEY }, { FS_MSG, .type = FS_TYPE(2) }),
+	  .modes = RENEWS },
 	{ "type 2 for a write", STEPS({ FS_IMM, .type = FS_TYPE(2) }), .modes = KEEPS,
 	  .write = true },
 	{ "type 2 for a read without data", STEPS({ FS_IMM, .type = FS_TYPE(2) }), .modes = KEEPS,
 	  .no_data = true },
-	{ "invalidated twice", STEPS({ FS_DATA }, { FS_INV, .nr = 2 }, { FS_IMM }),
+	{ "invalidated twice",
+	  STEPS({ FS_DATA }, { FS_INV, .nr = 2 }, { FS_IMM, .type = FS_TYPE(2) }),
 	  .modes = KEEPS },
 	{ "invalidated a hundred times", STEPS({ FS_DATA }, { FS_INV, .nr = 100 }, { FS_IMM }),
 	  .modes = KEEPS },
@@ -185,7 +197,8 @@ static const struct io_row {
 	{ "invalidation with data", STEPS({ FS_INV, .len = FS_LEN(8) }), .modes = RENEWS,
 	  .lost = true, .err = -EPROTO, .why = "invalidation with data" },
 	{ "invalidation on another connection",
-	  STEPS({ FS_DATA }, { FS_INV, .on = FS_ON_NEXT_CON }, { FS_IMM }), .modes = KEEPS },
+	  STEPS({ FS_DATA }, { FS_WAIT, .ms = 50 }, { FS_INV, .on = FS_ON_NEXT_CON }, { FS_IMM }),
+	  .modes = KEEPS },
 	{ "invalidated, then silent", STEPS({ FS_DATA }, { FS_INV }, { FS_SILENCE }),
 	  .hb = true, .lost = true, .err = -ETIMEDOUT, .why = NO_HB },
 	{ "invalidated, then gone", STEPS({ FS_DATA }, { FS_INV }, { FS_DISCONNECT }),
@@ -193,27 +206,24 @@ static const struct io_row {
 
 	/* access to the client's memory */
 	{ "write to the buffer after a good answer",
-	  STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 100 }, { FS_DATA }),
-	  .err = -ECONNRESET, .why = BROKE, .refused = 1 },
+	  REFUSED_STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 100 }, { FS_DATA }) },
 	{ "write to the buffer after type 2 without an invalidation",
-	  STEPS({ FS_DATA }, { FS_IMM }, { FS_WAIT, .ms = 100 }, { FS_DATA }), .modes = KEEPS,
-	  .err = -ECONNRESET, .why = BROKE, .refused = 1 },
+	  REFUSED_STEPS({ FS_DATA }, { FS_IMM, .type = FS_TYPE(2) }, { FS_WAIT, .ms = 100 },
+			{ FS_DATA }), .modes = KEEPS },
 	{ "write to the buffer after type 1",
-	  STEPS({ FS_DATA }, { FS_IMM, .type = FS_TYPE(1) }, { FS_WAIT, .ms = 100 }, { FS_DATA }),
-	  .modes = KEEPS, .err = -ECONNRESET, .why = BROKE, .refused = 1 },
+	  REFUSED_STEPS({ FS_DATA }, { FS_IMM, .type = FS_TYPE(1) }, { FS_WAIT, .ms = 100 },
+			{ FS_DATA }), .modes = KEEPS },
 	{ "write to the buffer by its next key after the answer",
-	  STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 100 }, { FS_DATA, .key = FS_KEY_NEXT }),
-	  .err = -ECONNRESET, .why = BROKE, .refused = 1 },
+	  REFUSED_STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 100 },
+			{ FS_DATA, .key = FS_KEY_NEXT }) },
 	{ "write to the buffer on another connection after the answer",
-	  STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 100 }, { FS_DATA, .on = FS_ON_NEXT_CON }),
-	  .err = -ECONNRESET, .why = BROKE, .refused = 1 },
-	{ "write to the buffer with no key",
-	  STEPS({ FS_DATA, .key = FS_KEY_NONE }, { FS_WAIT, .ms = 50 }),
-	  .lost = true, .err = -ECONNRESET, .why = BROKE, .refused = 1 },
-	{ "write beyond the buffer", STEPS({ FS_DATA, .len = FS_LEN(8192) }, { FS_WAIT, .ms = 50 }),
-	  .lost = true, .err = -ECONNRESET, .why = BROKE, .refused = 1 },
-	{ "read from the buffer", STEPS({ FS_STEAL }, { FS_WAIT, .ms = 50 }), .reads = true,
-	  .lost = true, .err = -ECONNRESET, .why = BROKE, .refused = 1 },
+	  REFUSED_STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 100 },
+			{ FS_DATA, .on = FS_ON_NEXT_CON }) },
+	{ "write to the buffer with no key", REFUSED_STEPS({ FS_DATA, .key = FS_KEY_NONE }),
+	  .lost = true },
+	{ "write beyond the buffer", REFUSED_STEPS({ FS_DATA, .len = FS_LEN(8192) }),
+	  .lost = true },
+	{ "read from the buffer", REFUSED_STEPS({ FS_STEAL }), .reads = true, .lost = true },
 	{ "no data sent for a read", STEPS({ FS_INV }, { FS_IMM }), .modes = KEEPS,
 	  .no_check = true },
 	{ "half of the data sent", STEPS({ FS_DATA, .len = FS_LEN(2048) }, { FS_INV }, { FS_IMM }),
@@ -431,8 +441,8 @@ static void foreign_key_test(struct kunit *test)
 {
 	static const struct fs_script steal = {
 		.at = FS_AT_REQUEST, .times = 1,
-		.step = { { FS_DATA }, { FS_INV, .key = FS_KEY_HELD }, { FS_NEW_KEY }, { FS_IMM },
-			  { FS_WAIT, .ms = 100 }, { FS_DATA } },
+		.step = { { FS_DATA }, { FS_INV, .key = FS_KEY_HELD }, { FS_NEW_KEY },
+			  { FS_IMM, .type = FS_TYPE(2) }, { FS_WAIT, .ms = 100 }, { FS_DATA } },
 	};
 	struct peer *p = start_open(test, false, 1);
 	struct peer_req *first, *second;

@@ -54,7 +54,7 @@ static u8 pattern(u32 tag, size_t i)
  * the one that user space has mounted sysfs into.
  */
 
-int peer_file_write(const char *name, const char *val)
+static int file_write(const char *name, const char *val)
 {
 	struct file *file = file_open_root(&peer_root, name, O_WRONLY, 0);
 	loff_t pos = 0;
@@ -89,7 +89,7 @@ void peer_connect_ms(struct kunit *test, unsigned int ms)
 	char val[16];
 
 	snprintf(val, sizeof(val), "%u", ms);
-	KUNIT_ASSERT_EQ(test, 0, peer_file_write(CONNECT_TIMEOUT, val));
+	KUNIT_ASSERT_EQ(test, 0, file_write(CONNECT_TIMEOUT, val));
 }
 
 static char *sess_file(struct peer *p, const char *attr)
@@ -121,7 +121,7 @@ int peer_path_write(struct peer *p, unsigned int path, const char *attr, const c
 	int err;
 
 	KUNIT_ASSERT_NOT_NULL(p->test, name);
-	err = peer_file_write(name, val);
+	err = file_write(name, val);
 	kfree(name);
 	return err;
 }
@@ -132,7 +132,7 @@ int peer_sess_write(struct peer *p, const char *attr, const char *val)
 	int err;
 
 	KUNIT_ASSERT_NOT_NULL(p->test, name);
-	err = peer_file_write(name, val);
+	err = file_write(name, val);
 	kfree(name);
 	return err;
 }
@@ -302,6 +302,7 @@ struct peer *peer_start(struct kunit *test, const struct peer_mode *mode)
 	KUNIT_ASSERT_NOT_NULL(test, p);
 	p->test = test;
 	INIT_LIST_HEAD(&p->reqs);
+	spin_lock_init(&p->lock);
 	peer_count_resources(p);
 	cfg.priv = p;
 	p->srv = fake_srv_start(&cfg);
@@ -401,9 +402,9 @@ void peer_close(struct peer *p)
 {
 	struct peer_req *req;
 
-	WRITE_ONCE(p->closing, true);
-	/* pairs with the complete() before closing is looked at */
-	smp_mb();
+	spin_lock_irq(&p->lock);
+	p->closing = true;
+	spin_unlock_irq(&p->lock);
 	list_for_each_entry(req, &p->reqs, entry)
 		if (completion_done(&req->done))
 			peer_put(req);
@@ -465,14 +466,17 @@ int peer_add_path(struct peer *p, unsigned int link)
 static void peer_conf(void *priv, int err)
 {
 	struct peer_req *req = priv;
+	struct peer *p = req->peer;
+	unsigned long flags;
 
+	/* who frees the request takes the lock before */
+	spin_lock_irqsave(&p->lock, flags);
 	req->err = err;
 	atomic_inc(&req->confs);
 	complete(&req->done);
-	/* pairs with the barrier in peer_close() */
-	smp_mb();
-	if (READ_ONCE(req->peer->closing))
+	if (p->closing)
 		peer_put(req);
+	spin_unlock_irqrestore(&p->lock, flags);
 }
 
 void peer_fill(struct peer_req *req, u8 byte)
@@ -603,6 +607,8 @@ void peer_free(struct peer_req *req)
 	KUNIT_EXPECT_EQ_MSG(req->peer->test, atomic_read(&req->confs), 1,
 			    "confirmed more or less than once");
 	list_del(&req->entry);
+	spin_lock_irq(&req->peer->lock);
+	spin_unlock_irq(&req->peer->lock);
 	for (i = 0; i < req->nr_sg; i++)
 		free_page((unsigned long)req->page[i]);
 	kfree(req);

@@ -5,11 +5,14 @@
  * Each round is a script drawn at random, and requests to which it happens.
  * Whatever the server does: each request is confirmed once and in time, the
  * client keeps to the protocol, and works when the server behaves again. The
- * seed is printed. With the same seed the same scripts are drawn; how requests,
- * answers and heartbeats overtake each other is not repeated.
+ * seed is printed, and no test follows one that has failed. With the same seed
+ * the same scripts are drawn; how requests, answers and heartbeats overtake each
+ * other is not repeated.
  *
  *	modprobe rtrs_peer_kunit random_seed=SEED random_steps=10000
  */
+#define pr_fmt(fmt) "rtrs_peer_random: " fmt
+
 #include <linux/delay.h>
 #include <linux/moduleparam.h>
 #include <linux/prandom.h>
@@ -18,16 +21,18 @@
 #include "rtrs_peer.h"
 
 #define MAX_REQS 6
-#define ROUNDS_PER_SESSION 100
+#define ROUNDS_PER_SESSION 50
+#define STEPS_PER_TEST 500UL
+#define TEST_SECONDS 40
 #define CONF_MS 400
 
 static unsigned long random_seed;
 module_param(random_seed, ulong, 0444);
 MODULE_PARM_DESC(random_seed, "Seed of the random server (default 0: draws one)");
 
-static unsigned long random_steps = 10000;
+static unsigned long random_steps = 10000 / PEER_SCALE;
 module_param(random_steps, ulong, 0444);
-MODULE_PARM_DESC(random_steps, "Steps of the random server (default 10000; 0: does not end)");
+MODULE_PARM_DESC(random_steps, "Steps of the random server (default 10000, less with KASAN; 0: no end)");
 
 static u32 below(struct rnd_state *rnd, u32 n)
 {
@@ -250,20 +255,49 @@ static void run_session(struct kunit *test, struct rnd_state *rnd, unsigned long
 	*left -= min(*left, done);
 }
 
+/*
+ * Each test does a share of the steps: what takes minutes without an end looks
+ * to the kernel as if it hung. The random numbers go on from test to test.
+ */
+static struct random_share {
+	struct rnd_state rnd;
+	unsigned long left;
+	unsigned int nr;
+	bool failed;
+} share;
+
+static const void *random_gen_params(struct kunit *test, const void *prev, char *desc)
+{
+	u64 seed = random_seed ?: get_random_u32();
+
+	if (!prev) {
+		prandom_seed_state(&share.rnd, seed);
+		share.left = random_steps ?: ULONG_MAX;
+		share.nr = 0;
+		share.failed = false;
+		pr_info("random_seed=%llu random_steps=%lu\n", seed, random_steps);
+	}
+	if (!share.left || share.failed)
+		return NULL;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "share %u", ++share.nr);
+	return &share;
+}
+
 static void random_test(struct kunit *test)
 {
-	unsigned long left = random_steps ?: ULONG_MAX;
-	u64 seed = random_seed ?: get_random_u32();
-	struct rnd_state rnd;
+	unsigned long steps = min(share.left, STEPS_PER_TEST), left = steps;
+	unsigned long end = jiffies + TEST_SECONDS * HZ;
 
-	kunit_info(test, "random_seed=%llu random_steps=%lu", seed, random_steps);
-	prandom_seed_state(&rnd, seed);
-	while (left && test->status != KUNIT_FAILURE)
-		run_session(test, &rnd, &left);
+	/* should the test be broken off */
+	share.failed = true;
+	while (left && time_before(jiffies, end) && test->status != KUNIT_FAILURE)
+		run_session(test, &share.rnd, &left);
+	share.left -= steps - left;
+	share.failed = test->status == KUNIT_FAILURE;
 }
 
 static struct kunit_case random_cases[] = {
-	KUNIT_CASE_SLOW(random_test),
+	KUNIT_CASE_PARAM(random_test, random_gen_params),
 	{}
 };
 
