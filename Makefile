@@ -54,7 +54,7 @@ modules:	## build the modules against a kernel (KDIR=its build folder)
 
 install: modules	## install them for that kernel, as root
 	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
-	@compat/check after $(KDIR)
+	@compat/check installed $(KDIR)
 
 dkms-install:	## have DKMS build them for each kernel (KVER=), as root
 	@compat/dkms
