@@ -11,6 +11,7 @@ set grid ytics
 set ylabel "requests, upstream = 1"
 set yrange [0.6:*]
 set key outside right top
+set xtics font ",9" rotate by -15
 do for [i = 0:1] {
 	set title (i ? title1 : title0)
 	plot for [c = 2:4] data index i using c:xtic(1) title columnheader(c) \
