@@ -69,6 +69,8 @@ struct peer_mode {
 	unsigned int hb_ms;
 };
 
+extern const size_t peer_msg_len;
+
 int peer_suite_init(struct kunit_suite *suite);
 void peer_suite_exit(struct kunit_suite *suite);
 

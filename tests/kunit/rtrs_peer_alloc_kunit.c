@@ -75,8 +75,8 @@ static struct kretprobe probes[] = {
 /* debugfs can be written to by processes only. */
 static int shell(char *command)
 {
-	char *argv[] = { "/bin/sh", "-c", command, NULL };
-	char *envp[] = { "PATH=/sbin:/bin:/usr/sbin:/usr/bin", NULL };
+	char *argv[4] = { "/bin/sh", "-c", command, NULL };
+	char *envp[2] = { "PATH=/sbin:/bin:/usr/sbin:/usr/bin", NULL };
 
 	return call_usermodehelper(argv[0], argv, envp, UMH_WAIT_PROC);
 }

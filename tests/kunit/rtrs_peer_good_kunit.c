@@ -80,9 +80,40 @@ static void burst_test(struct kunit *test)
 	peer_stop(p);
 }
 
+static const struct room_row {
+	const char *desc;
+	int dir;
+	size_t header;
+	int more;
+	int err;
+} room_rows[] = {
+	{ "write that fills the chunk", WRITE, 4, 0, 0 },
+	{ "read that fills the chunk", READ, 24, 0, 0 },
+	{ "write of one byte more", WRITE, 4, 1, -EMSGSIZE },
+	{ "read of one byte more", READ, 24, 1, -EMSGSIZE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(room, room_rows, desc);
+
+/* A request may be as long as the chunk, and no longer. */
+static void room_test(struct kunit *test)
+{
+	const struct room_row *row = test->param_value;
+	struct peer *p = peer_start(test, &(struct peer_mode){
+		.max_io_size = 28672, .max_hdr_size = 4096,
+	});
+	size_t len = 28672 + 4096 - peer_msg_len - row->header + row->more;
+
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	KUNIT_EXPECT_EQ(test, row->err, peer_do(p, row->dir, len));
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
 static struct kunit_case good_cases[] = {
 	KUNIT_CASE_PARAM(good_test, good_gen_params),
 	KUNIT_CASE_PARAM(burst_test, good_gen_params),
+	KUNIT_CASE_PARAM(room_test, room_gen_params),
 	{}
 };
 

@@ -44,6 +44,9 @@ static void peer_addr(struct sockaddr_storage *ss, unsigned int link, u16 port)
 	in->sin_addr.s_addr = htonl(0x0a000001 | link << 8);
 }
 
+/* Length of the user message of all requests here */
+const size_t peer_msg_len = sizeof(struct peer_msg);
+
 static u8 pattern(u32 tag, size_t i)
 {
 	return tag * 31 + i * 7 + (i >> 8);
@@ -551,14 +554,17 @@ static void peer_send(struct peer_req *req, enum rtrs_clt_con_type con)
 	struct rtrs_clt_req_ops ops = { .priv = req, .conf_fn = peer_conf };
 	struct peer *p = req->peer;
 	struct peer_msg msg = { .tag = cpu_to_le32(req->tag), .len = cpu_to_le32(req->len) };
-	struct kvec vec = { .iov_base = &msg, .iov_len = sizeof(msg) };
-
+	/* the message is what all pieces are together */
+	struct kvec vec[] = {
+		{ &msg.tag, sizeof(msg.tag) }, { &msg.len, sizeof(msg.len) }, { NULL, 0 },
+		{ msg.pad, sizeof(msg.pad) },
+	};
 	int err = -ENOSPC;
 
 	req->permit = rtrs_clt_get_permit(p->clt, con, RTRS_PERMIT_NOWAIT);
 	if (req->permit)
-		err = rtrs_clt_request(req->dir, &ops, p->clt, req->permit, &vec, 1, req->len,
-				       req->sg, req->nr_sg);
+		err = rtrs_clt_request(req->dir, &ops, p->clt, req->permit, vec,
+				       ARRAY_SIZE(vec), req->len, req->sg, req->nr_sg);
 	if (err) {
 		/* refused: not to be confirmed, see peer_free() */
 		req->err = err;
@@ -629,7 +635,19 @@ int peer_do(struct peer *p, int dir, size_t len)
 	return err;
 }
 
-/* All paths carry requests of both directions. */
+/* Requests that the path believes to be under way, or -1 */
+static int peer_inflight(struct peer *p, unsigned int path)
+{
+	unsigned int inflight;
+	char buf[128];
+
+	if (peer_path_read(p, path, "stats/rdma", buf, sizeof(buf)) ||
+	    sscanf(buf, "%*u %*u %*u %*u %u", &inflight) != 1)
+		return -1;
+	return inflight;
+}
+
+/* All paths carry requests of both directions, and none is left on them. */
 void peer_expect_works(struct peer *p)
 {
 	unsigned int i;
@@ -640,4 +658,6 @@ void peer_expect_works(struct peer *p)
 		KUNIT_EXPECT_EQ(p->test, 0, peer_do(p, WRITE, PEER_DATA));
 		KUNIT_EXPECT_EQ(p->test, 0, peer_do(p, READ, PEER_DATA));
 	}
+	for (i = 0; i < p->paths; i++)
+		KUNIT_EXPECT_EQ_MSG(p->test, 0, peer_inflight(p, i), "on path %u", i);
 }
