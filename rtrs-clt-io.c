@@ -360,6 +360,43 @@ static int rtrs_clt_post_failed(struct rtrs_clt_io_req *req, int err, bool reg)
 	return err;
 }
 
+/*
+ * Counts a request that is answered and waits for a completion. True: arm the
+ * CQ; who was counted before has armed it, or is about to.
+ */
+static bool rtrs_clt_count_late(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
+{
+	req->late = true;
+	return atomic_inc_return(&con->late) == 1;
+}
+
+/*
+ * Makes the key of an answered request invalid. By then its registration lies in
+ * the queue, so this comes behind it. If the path is going down nothing is
+ * posted any more, and teardown ends the request.
+ */
+static void rtrs_clt_invalidate(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
+{
+	struct ib_send_wr wr = {
+		.wr_cqe = &req->inv_cqe,
+		.opcode = IB_WR_LOCAL_INV,
+		.send_flags = IB_SEND_SIGNALED,
+		.ex.invalidate_rkey = req->mr->rkey,
+	};
+	bool arm;
+	int err;
+
+	if (!rtrs_clt_path_is_connected(con_to_path(con)))
+		return;
+	atomic_set(&req->holds, 1);
+	arm = rtrs_clt_count_late(con, req);
+	err = ib_post_send(con->c.qp, &wr, NULL);
+	if (err)
+		rtrs_clt_path_error(con_to_path(con), err, "an invalidation could not be posted");
+	else if (arm)
+		rtrs_clt_arm_sends(con);
+}
+
 static int rtrs_clt_post_req(struct rtrs_clt_io_req *req, struct ib_sge *sge, int nr_sge,
 			     struct ib_reg_wr *reg)
 {
@@ -377,14 +414,18 @@ static int rtrs_clt_post_req(struct rtrs_clt_io_req *req, struct ib_sge *sge, in
 	/* I6: the reservation left room for heartbeats and the drain marker */
 	WARN_ON_ONCE(atomic_read(&con->c.sq_wr_avail) < 0);
 
-	/* the invalidation completes behind the write and speaks for it */
-	atomic_set(&req->holds, reg ? 1 : 2);
+	/* the answer; and the completion of the send, or we, if it has to be invalidated */
+	atomic_set(&req->holds, 2);
 	/* pairs with the exchange in rtrs_clt_answer(): the slot is complete */
 	atomic_set_release(&req->state, RTRS_REQ_STATE(RTRS_REQ_POSTED, con->c.cid));
 	err = rtrs_iu_post_rdma_write_imm(&con->c, req->iu, sge, nr_sge,
 					  READ_ONCE(path->rbufs[id].rkey), addr, imm,
 					  reg ? 0 : IB_SEND_SIGNALED, reg ? &reg->wr : NULL, NULL);
-	return unlikely(err) ? rtrs_clt_post_failed(req, err, reg) : 0;
+	if (unlikely(err))
+		return rtrs_clt_post_failed(req, err, reg);
+	if (reg && atomic_dec_and_test(&req->holds))
+		rtrs_clt_invalidate(con, req);
+	return 0;
 }
 
 /**
@@ -560,16 +601,19 @@ int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget)
 	int done;
 
 	done = rtrs_clt_reap_sends(con, budget);
-	if (done < budget) {
-		irq_poll_complete(iop);
-		/*
-		 * Pairs with the full barrier of test_and_set_bit() in
-		 * irq_poll_sched(): who found us scheduled has counted itself.
-		 */
-		smp_mb();
-		if (atomic_read(&con->late))
-			rtrs_clt_arm_sends(con);
-	}
+	if (done == budget)
+		return done;
+	/* teardown waits for this section, irq_poll_disable() does not */
+	rcu_read_lock();
+	irq_poll_complete(iop);
+	/*
+	 * Pairs with the full barrier of test_and_set_bit() in irq_poll_sched():
+	 * who found us scheduled has counted itself.
+	 */
+	smp_mb();
+	if (atomic_read(&con->late))
+		rtrs_clt_arm_sends(con);
+	rcu_read_unlock();
 	return done;
 }
 
@@ -577,53 +621,23 @@ int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget)
  * Way back
  */
 
-static int rtrs_clt_post_inv(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
-{
-	struct ib_send_wr wr = {
-		.wr_cqe = &req->inv_cqe,
-		.opcode = IB_WR_LOCAL_INV,
-		.send_flags = IB_SEND_SIGNALED,
-		.ex.invalidate_rkey = req->mr->rkey,
-	};
-
-	atomic_inc(&req->holds);
-	return ib_post_send(con->c.qp, &wr, NULL);
-}
-
 /*
- * Sees that the key of an answered request becomes invalid. False: the path is
- * going down, teardown ends the request.
- */
-static bool rtrs_clt_invalidate(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
-{
-	int err;
-
-	if (!rtrs_clt_path_is_connected(con_to_path(con)))
-		return false;
-	err = rtrs_clt_post_inv(con, req);
-	if (err)
-		rtrs_clt_path_error(con_to_path(con), err, "an invalidation could not be posted");
-	return !err;
-}
-
-/*
- * The answer holds the request until the end of this function, so nobody else
- * finishes it while we look.
+ * The answer holds an unregistered request until the end of this function, so
+ * nobody else finishes it while we look.
  */
 static void rtrs_clt_answered(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req)
 {
-	bool reg = req->flags & RTRS_REQ_REGISTERED, arm = false;
+	bool arm = false;
 
-	if (reg && !rtrs_clt_invalidate(con, req))
+	if (req->flags & RTRS_REQ_REGISTERED) {
+		if (atomic_dec_and_test(&req->holds))
+			rtrs_clt_invalidate(con, req);
 		return;
-	/* an invalidation has just been posted, a send has been under way for long */
-	if (!reg && atomic_read(&req->holds) > 1)
-		rtrs_clt_reap_sends(con, INT_MAX);
-	if (atomic_read(&req->holds) > 1) {
-		req->late = true;
-		/* who counted itself before us has armed the CQ, or is about to */
-		arm = atomic_inc_return(&con->late) == 1;
 	}
+	if (atomic_read(&req->holds) > 1)
+		rtrs_clt_reap_sends(con, INT_MAX);
+	if (atomic_read(&req->holds) > 1)
+		arm = rtrs_clt_count_late(con, req);
 	req_put(req);
 	if (arm)
 		rtrs_clt_arm_sends(con);

@@ -367,6 +367,8 @@ static void rtrs_clt_path_teardown(struct rtrs_clt_path *path, bool release)
 		rtrs_clt_path_fail_reqs(path);
 		rtrs_clt_path_down(path);
 		WRITE_ONCE(path->s.hb_cur_latency, 0);
+		/* for a poll that has handled the marker and is just arming the CQ */
+		synchronize_rcu();
 		rtrs_clt_each_con(path, rtrs_clt_con_destroy_queues);
 	}
 	if (release)

@@ -11,6 +11,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
 
 #include <linux/blk_types.h>
+#include <linux/cache.h>
 #include <linux/module.h>
 #include <linux/rculist.h>
 
@@ -607,7 +608,8 @@ static void rtrs_clt_dev_release(struct device *dev)
 		wake_up_var(&rtrs_clt_live);
 }
 
-static const struct class rtrs_clt_dev_class = {
+/* not const: older kernels write to a class when it is registered */
+static struct class rtrs_clt_dev_class __ro_after_init = {
 	.name = "rtrs-client",
 	.dev_release = rtrs_clt_dev_release,
 };

@@ -34,8 +34,9 @@
  *                          --> FREE           --> FREE
  *
  * rtrs_clt_io_req.holds counts who still needs the buffers: the answer, and the
- * completion of the send, for which that of the invalidation speaks if there is
- * one.
+ * completion of the send. For a registered request that is the answer and the
+ * submitter until it has posted; the last of them posts the invalidation, whose
+ * completion speaks for the send, too.
  *
  * Locks, from the outermost to the innermost
  * ==========================================
@@ -91,10 +92,10 @@
 
 /*
  * One more than the data segments that a write may have and still travel as
- * one work request without registration: 16 KiB of scattered pages. Up to 19
- * entries cost rxe no larger work queue entry than four do.
+ * one work request without registration: 64 KiB of scattered pages. To rxe the
+ * work queue entry is the same from 4 to 19 of them.
  */
-#define RTRS_CLT_SEND_SGE 5
+#define RTRS_CLT_SEND_SGE 17
 
 /* A request takes up to this many send queue entries: register, write, invalidate */
 #define RTRS_CLT_WR_PER_REQ 3
