@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""One link after the other is cut under verified IO: no error, no stall, back again"""
+
+from attributes import read, write
+
+topology = "two"
+limit = 180
+
+SESSION = "/sys/class/rtrs-client/cut"
+
+# How to cut a link of the client, and how to heal it
+CUTS = {
+    "all packets lost": ("tc qdisc add dev eth{n} root netem loss 100%",
+                         "tc qdisc del dev eth{n} root"),
+    "link down": ("ip link set eth{n} down", "ip link set eth{n} up"),
+}
+
+
+def counters(t, n):
+    """{name: number} of the statistics of path n"""
+    names = "reads", "read_bytes", "writes", "write_bytes", "inflight", "failovers"
+    words = read(t.client, f"{SESSION}/paths/{t.path(n)}/stats/rdma").split()
+    return dict(zip(names, map(int, words)))
+
+
+def connected(t, n):
+    return t.states("cut")[t.path(n)] == "connected"
+
+
+def idle(t):
+    """Nothing is in flight on any path when nobody asks for anything."""
+    for n in 0, 1:
+        assert counters(t, n)["inflight"] == 0, f"path {n}: {counters(t, n)}"
+
+
+def cut(t, disk, n, what):
+    begin, end = (command.format(n=n) for command in CUTS[what])
+    other = 1 - n
+    before = counters(t, other)["failovers"]
+    with t.check(f"link {n}, {what}: no IO error, stall below 2 s"):
+        job = t.fio(disk, time_based=1, runtime=int(8 * t.scale))
+        t.client.run(f"sleep 1; {begin}")
+        t.wait_until("the path is given up", lambda: not connected(t, n), 5)
+        t.client.run("sleep 1")
+        assert connected(t, other), t.states("cut")
+        result = job.wait(timeout=60)
+        assert result["stall"] < 2 * t.scale, f"{result['stall']:.2f} s"
+    with t.check(f"link {n}, {what}: requests have failed over"):
+        after = counters(t, other)["failovers"]
+        assert after > before, f"failovers of path {other}: {before}, then {after}"
+    with t.check(f"link {n}, {what}: reconnect says that it cannot"):
+        done = write(t.client, f"{SESSION}/paths/{t.path(n)}/reconnect", "1")
+        assert done.error, str(done)
+        assert done.seconds < 2.5 * t.scale, str(done)
+    with t.check(f"link {n}, {what}: healed, the path comes back"):
+        t.client.run(end)
+        t.wait_until("the path is back", lambda: connected(t, n), 8)
+        old = counters(t, n)
+        t.fio(disk, size="4m").wait()
+        assert counters(t, n)["writes"] > old["writes"], "no request takes the path"
+    with t.check(f"link {n}, {what}: nothing in flight", fatal=False):
+        idle(t)
+
+
+def run(t):
+    t.server.run("disk_up disk0 64; server_up")
+    t.client.run("modprobe sch_netem")
+    with t.check("map over two links"):
+        disk = t.client.run(f"map cut disk0 {t.paths()}").strip()
+        for name, value in (("hb_interval_ms", 100 * t.scale), ("hb_missed_max", 5),
+                            ("reconnect_delay_sec", 1)):
+            assert not write(t.client, f"{SESSION}/{name}", str(int(value))).error, name
+    for what in CUTS:
+        for n in 0, 1:
+            cut(t, disk, n, what)
+    with t.check("unmap, unload"):
+        t.client.run(f"unmap {disk}")
+        t.client.run("unload rnbd_client rtrs_client rtrs_core")
