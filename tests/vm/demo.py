@@ -3,6 +3,8 @@
 
 import time
 
+import links
+
 topology = "two"
 limit = 100
 flavours = ("fast",)
@@ -32,9 +34,9 @@ def watch(t, disk, jobs):
     second, ios, start = 0, 0, time.monotonic()
     while not all(job.job.done() for job in jobs):
         if second == CUT:
-            t.client.run("ip link set eth0 down")
+            links.cut(t, 0)
         elif second == HEAL:
-            t.client.run("ip link set eth0 up")
+            links.heal(t, 0)
         second += 1
         time.sleep(max(0, start + second - time.monotonic()))
         ios = show(second, t.client.run(SAMPLE % disk), ios, notes.get(second - 1, ""))
@@ -46,6 +48,8 @@ def run(t):
     with t.check("map a disk over two links"):
         t.server.run("disk_up disk0 64; server_up")
         disk = t.client.run(f"map demo disk0 {t.paths()}").strip()
+        # rnbd asks for 30 s between attempts
+        links.set_attr(t, "demo", "reconnect_delay_sec", 2)
     print()
     with t.check("reads and writes of 4 KiB and 128 KiB go on, every byte verified"):
         jobs = [t.fio(disk, mib=16, bs=bs, offset=offset, time_based=1, runtime=SECONDS,

@@ -3,9 +3,11 @@
 
 import contextlib
 import fcntl
+import functools
 import importlib.util
 import json
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -68,8 +70,9 @@ class Setup:
         # what a run is called in reports and folders
         self.name = Path(kernel).name.split("-")[0] if kernel else flavour
 
+    @functools.cache
     def modules(self, variant):
-        """Our modules, as a list of files."""
+        """Our modules, as a list of files; built once in a run."""
         folder = Path(_tool("modules", self.flavour, variant))
         return sorted(folder / line.replace(".o", ".ko")
                       for line in (folder / "modules.order").read_text().split())
@@ -131,10 +134,6 @@ class Machines:
         self.kill()
         shutil.rmtree(self.tmp, ignore_errors=True)
 
-    def console_checks(self):
-        return [verdict.console_check(log, ended)
-                for vm in self.vms.values() for log, ended in vm.boots]
-
 
 class Abort(Exception):
     """A check failed that the rest of the scenario depends on."""
@@ -158,7 +157,7 @@ class Test:
         one has failed, the scenario ends."""
         for vm in self.vms():
             if vm.running():
-                vm.spawn(f"echo 'vm: check {name}' >/dev/kmsg")
+                vm.spawn(f"echo {shlex.quote(f'vm: check {name}')} >/dev/kmsg")
         start = time.monotonic()
         result = Check(name, "FAIL")
         try:
@@ -293,7 +292,10 @@ class Scenario:
             if t.client is not t.server:
                 t.client.run("; ".join(f"meet {n} {HOST['server']}" for n in range(LINKS)))
             self.result = self.module.run(t)
-            for vm in t.vms():
+            running = [vm for vm in t.vms() if vm.running()]
+            for vm in running:
+                vm.finish()
+            for vm in running:
                 vm.stop()
         except Abort:
             error = "a check failed"
@@ -314,12 +316,12 @@ class Scenario:
         good = all(check.result == "PASS" for check in checks)
         if error and all(check.result != "FAIL" for check in t.results):
             report(Check("runs to its end", "FAIL", error))
-        # After a failure only a splat is news: a machine cut short has no end marker
-        for log, ended in ((log, ended and not error) for vm in t.vms() for log, ended in vm.boots):
-            check = verdict.console_check(log, ended)
-            good = good and check.result == "PASS"
-            if check.result == "FAIL" or not error:
-                report(check)
+        for vm in t.vms():
+            for log, ended in vm.boots:
+                check = verdict.console_check(log, ended)
+                good = good and check.result == "PASS"
+                if check.result == "FAIL" or not error:
+                    report(check)
         return good and not error
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 BANNER = re.compile(r"\bLinux version \d")
 END = "vm: end"
 # What may follow the end marker: the machine powers off
-AFTER_END = re.compile(r"^(\[ *[\d.]+\] )?(ACPI: |reboot: |kvm: |sd |$)")
+AFTER_END = re.compile(r"^(\[ *[\d.]+\] )?(ACPI: |reboot: |$)")
 
 # Texts by which the kernel says that something is wrong
 SPLATS = re.compile("|".join((

@@ -96,14 +96,13 @@ path_states()
 	done
 }
 
-# Last words. On a debug kernel look for leaked memory first: an object counts
-# when it is older than five seconds and nothing points to it in two scans.
+# Last words. On a debug kernel look for leaked memory first: an object counts when
+# it is older than five seconds and did not change between two scans.
 finish()
 {
 	local leaks=/sys/kernel/debug/kmemleak
 
 	if [ -e "$leaks" ]; then
-		sleep 6
 		echo scan >"$leaks"
 		sleep 6
 		echo scan >"$leaks"
