@@ -8,7 +8,7 @@ CLIENT ?= ours
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-debug static kunit bench vm vm-list check-intree modules clean
+.PHONY: help demo check check-debug static model kunit bench vm vm-list check-intree modules clean
 
 help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -46,6 +46,9 @@ NAME := rtrs-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
 check-builds:	## compile for other kernels, machines and compilers (installs what it needs)
 	@tests/builds/run $(T)
+
+model:		## search the models of a request and of a path exhaustively (needs spin)
+	@tests/model/run
 
 modules:	## build the modules against a kernel (KDIR=its build folder)
 	@compat/check before $(KDIR)
