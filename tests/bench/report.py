@@ -67,7 +67,7 @@ def tables(results):
                       [[load, *(ratio(values, above, below) for _, above, below in compare)]
                        for load, values in iops.items()])
     for key, what, unit in (("open_ns", "To open a session, 8 CPUs, 1 path", 1e6),
-                            ("memory_kib", "Memory of a session, 8 CPUs, 2 paths", 1024)):
+                            ("memory_kib", "Memory of a session, 2 CPUs, 2 paths", 1024)):
         values = results[key]
         if not values:
             continue
