@@ -22,13 +22,16 @@
 
 /*
  * How soon a request on a link that has gone silent fails over: the local ACK
- * timeout, 4.096 us * 2^16 = 268 ms (InfiniBand Architecture, 9.7.6.1.3), for
- * the first try and each retry, so 1.3 s. The default of the RDMA CM for RoCE is
- * twice as long, and 7 retries mean for ever to rxe. The service connection,
- * on which nothing ever queues up, takes 0.8 s.
+ * timeout, 4.096 us * 2^n (InfiniBand Architecture, 9.7.6.1.3), for the first
+ * try and each retry. 7 retries mean for ever to rxe, to other HCAs more than 4 s.
+ *
+ * IO connections: 537 ms, what the RDMA CM takes for RoCE, so 1.6 s. Not less:
+ * on rxe a queue pair with registered memory does not survive to repeat a
+ * request that was just slow. The service connection queues nothing up: 0.8 s.
  */
-#define ACK_TIMEOUT 16
-#define IO_RETRIES 4
+#define IO_ACK_TIMEOUT 17
+#define IO_RETRIES 2
+#define SERVICE_ACK_TIMEOUT 16
 #define SERVICE_RETRIES 2
 
 /*
@@ -483,7 +486,7 @@ static int rtrs_clt_con_start(struct rtrs_clt_con *con)
 	/* cid 0 is given a port, which the other connections of the path share */
 	if (!con->c.cid)
 		rtrs_clt_clear_port(&src);
-	rdma_set_ack_timeout(id, ACK_TIMEOUT);
+	rdma_set_ack_timeout(id, con->c.cid ? IO_ACK_TIMEOUT : SERVICE_ACK_TIMEOUT);
 	why = "the source address cannot be shared";
 	err = rdma_set_reuseaddr(id, 1);
 	if (err)
@@ -683,21 +686,34 @@ err:
  * Going down, in the worker
  */
 
+/*
+ * Shall the peer be told later? If the link has failed the message would often
+ * be lost, and the peer refuse us until its own heartbeat gives up. Worse, rxe's
+ * queue pair for such messages does not survive one that finds no route. So a
+ * path that shall come back keeps quiet, and rtrs_clt_con_tell_peer() tells the
+ * peer when it is heard again. If a user wants to reconnect the link is good as
+ * far as we know; connection 0 keeps the last word in case it is not.
+ */
+static bool rtrs_clt_con_is_quiet(const struct rtrs_clt_con *con)
+{
+	const struct rtrs_clt_path *path = con_to_path(con);
+
+	return test_bit(RTRS_CON_CONNECTED, &con->flags) &&
+	       rtrs_clt_path_state(path) == RTRS_CLT_RECONNECTING &&
+	       (READ_ONCE(path->link_failed) || !con->c.cid);
+}
+
 /**
  * rtrs_clt_con_stop() - first step of teardown: no CM event counts any more
  * @con: connection, in any state
  *
- * Takes the queue pair to the error state. If the path is not to come back the
- * peer is told, whose answer nobody waits for; else rtrs_clt_tell_peer() does
- * it when the peer is heard again. Now the message would often be lost, and the
- * peer refuse us until its own heartbeat gives up. Worse, rxe's queue pair for
- * such messages does not survive one that finds no route.
+ * Takes the queue pair to the error state and tells the peer, whose answer
+ * nobody waits for; or tells it later.
  *
  * Context: process, sleeps.
  */
 void rtrs_clt_con_stop(struct rtrs_clt_con *con)
 {
-	bool comes_back = rtrs_clt_path_state(con_to_path(con)) == RTRS_CLT_RECONNECTING;
 	struct ib_qp_attr attr = { .qp_state = IB_QPS_ERR };
 
 	mutex_lock(&con->lock);
@@ -705,7 +721,8 @@ void rtrs_clt_con_stop(struct rtrs_clt_con *con)
 	mutex_unlock(&con->lock);
 	if (con->c.qp)
 		ib_modify_qp(con->c.qp, &attr, IB_QP_STATE);
-	if (test_bit(RTRS_CON_CONNECTED, &con->flags) && !comes_back)
+	con->quiet = rtrs_clt_con_is_quiet(con);
+	if (test_bit(RTRS_CON_CONNECTED, &con->flags) && !con->quiet)
 		rdma_disconnect(con->c.cm_id);
 }
 
@@ -802,7 +819,7 @@ void rtrs_clt_con_tell_peer(struct rtrs_clt_con *con)
  * rtrs_clt_con_destroy_id() - free the CM id, which has held the HCA until now
  * @con: connection without queues
  *
- * It is kept if the connection was up and the peer has not been told.
+ * It is kept if the peer has not been told yet.
  *
  * Context: process, sleeps until a running CM handler has ended.
  */
@@ -815,8 +832,7 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con)
 	mutex_lock(&con->lock);
 	con->c.cm_id = NULL;
 	mutex_unlock(&con->lock);
-	if (test_bit(RTRS_CON_CONNECTED, &con->flags) &&
-	    rtrs_clt_path_state(con_to_path(con)) == RTRS_CLT_RECONNECTING) {
+	if (con->quiet) {
 		rtrs_clt_con_tell_peer(con);
 		con->old_id = id;
 	} else {

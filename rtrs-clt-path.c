@@ -223,6 +223,7 @@ void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why)
 				      RTRS_CLT_RECONNECTING : RTRS_CLT_CONNECTING_ERR);
 	if (first) {
 		rtrs_clt_path_note_err(path, err, why);
+		path->link_failed = true;
 		path->due = jiffies + rtrs_clt_reconnect_delay(path);
 		rtrs_clt_path_kick(path);
 	}
@@ -707,8 +708,10 @@ int rtrs_clt_path_reconnect(struct rtrs_clt_path *path)
 		spin_unlock_irq(&path->lock);
 		return -EBUSY;
 	}
-	if (rtrs_clt_change_state(path, RTRS_CLT_RECONNECTING))
+	if (rtrs_clt_change_state(path, RTRS_CLT_RECONNECTING)) {
 		rtrs_clt_path_note_err(path, -ECONNABORTED, "reconnect was asked for");
+		path->link_failed = false;
+	}
 	set_bit(RTRS_WISH_MANUAL, &path->wishes);
 	seen = path->results;
 	rtrs_clt_path_kick(path);

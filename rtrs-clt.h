@@ -265,6 +265,7 @@ enum rtrs_clt_con_flags {
  * @c:		part known to rtrs-core; c.sq_wr_avail counts the free send
  *		queue entries, c.send_cq is ours
  * @old_id:	CM id of its former life, whose peer is to be told yet (worker only)
+ * @quiet:	teardown does not tell the peer (worker only)
  * @cpu:	CPU that the connection stands for
  * @flags:	enum rtrs_clt_con_flags
  * @lock:	serialises CM events, queue creation and teardown
@@ -284,6 +285,7 @@ enum rtrs_clt_con_flags {
 struct rtrs_clt_con {
 	struct rtrs_con c;
 	struct rdma_cm_id *old_id;
+	bool quiet;
 	unsigned int cpu;
 	unsigned long flags;
 	struct mutex lock;	/* CM events, queue creation, teardown */
@@ -367,6 +369,7 @@ enum rtrs_clt_path_wish {
  * @last_err:		errno of the last failure, 0 if there was none
  * @last_why:		static text of the last failure
  * @since:		time of the last change of state
+ * @link_failed:	the path was lost by a failure, not because a user wanted so
  * @results:		number of attempts that ended, to wait for the next
  * @result:		how the last one ended, 0 or negative errno
  * @closes:		number of times the path became CLOSED
@@ -421,6 +424,7 @@ struct rtrs_clt_path {
 	int last_err;
 	const char *last_why;
 	ktime_t since;
+	bool link_failed;
 	unsigned int results;
 	int result;
 	unsigned int closes;
