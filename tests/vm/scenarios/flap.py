@@ -14,12 +14,15 @@ topology = "two"
 SECONDS = float(os.environ.get("RTRS_FLAP_SECONDS") or 30)
 limit = SECONDS + 120
 
+# Not "down at the server": the stock server says goodbye while it has no route, which
+# the rxe of 7.3 answers with the death of its queue pair for CM messages (rxe_req.c,
+# rxe_requester() of QP 1). Nobody can connect to that device any more, whatever the
+# client does; a scenario of its own shows it.
 CUTS = {
     "silent": links.cut,
     "silent towards the server": lambda t, n: links.cut(t, n, [t.client]),
     "silent towards the client": lambda t, n: links.cut(t, n, [t.server]),
     "down at the client": lambda t, n: t.client.run(f"ip link set eth{n} down"),
-    "down at the server": lambda t, n: t.server.run(f"ip link set eth{n} down"),
 }
 
 
