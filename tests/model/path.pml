@@ -68,7 +68,9 @@ bit ever_up;
 bit retry;
 byte reconnect_attempts;
 bit queues;
-bit ids;
+bit ids;		/* CM ids */
+bit accepted;		/* RTRS_CON_CONNECTED */
+bit old_id;		/* an id of the path's former life, whose peer was not told */
 bit hca;		/* path->hca */
 
 /* its work: queued, waiting for its timer, running */
@@ -412,7 +414,18 @@ inline teardown(release)
 	:: release -> release_hca()
 	:: else
 	fi;
-	d_step { ids = 0; torn_down = 1; teardowns-- }
+	d_step {
+		if
+		:: ids && accepted && state == RTRS_CLT_RECONNECTING -> old_id = 1
+		:: else
+		fi;
+		ids = 0;
+		accepted = 0
+	};
+#ifndef MUT_OLD_ID_KEPT_WHEN_CLOSED
+	old_id = old_id && !(release);
+#endif
+	d_step { torn_down = 1; teardowns-- }
 }
 
 /* rtrs_clt_use_device(), in the CM handler of cid 0; "use" is false if it may not */
@@ -444,7 +457,7 @@ inline step_connecting(use, ok)
 	d_step { torn_down = 0; ids = 1 };
 	use_device(use);
 	if
-	:: use && state == RTRS_CLT_CONNECTING -> atomic { USE_HCA; queues = 1 }
+	:: use && state == RTRS_CLT_CONNECTING -> atomic { USE_HCA; queues = 1; accepted = 1 }
 	:: use && state != RTRS_CLT_CONNECTING
 	:: !use -> path_error(ok)
 	fi;
@@ -463,7 +476,8 @@ inline step_connecting(use, ok)
 #endif
 				USE_HCA;
 				ever_up = 1;
-				reconnect_attempts = 0
+				reconnect_attempts = 0;
+				old_id = 0
 			:: else
 			fi
 		}
@@ -480,6 +494,7 @@ inline step_connecting_err(ok)
 	/* the server has refused: once more */
 	:: atomic { failures > 0 && !closing -> failures-- };
 		d_step {
+			old_id = 0;
 			retry = 1;
 			in_future = 1;
 			change_state(RTRS_CLT_RECONNECTING, ok);
@@ -775,10 +790,10 @@ proctype remove_hca()
 	paths_mutex = 0;
 	/* RDMA_CM_EVENT_DEVICE_REMOVAL goes to each id that there is; then they are waited for */
 	if
-	:: ids -> begin_close(0, ok)
+	:: ids || old_id -> begin_close(0, ok)
 	:: else
 	fi;
-	!ids;
+	!ids && !old_id;
 	hca_freed = 1
 }
 
