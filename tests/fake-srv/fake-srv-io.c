@@ -259,8 +259,9 @@ static int fs_do_reject(struct fs_run *run, const struct fs_step *s, struct fs_c
 	};
 
 	fs_patch_msg(&rsp, sizeof(rsp), s);
-	/* who comes again must find the place free */
-	fs_path_close(con->path);
+	/* who comes again must find the place free; the others are told by the client */
+	if (!con->cid)
+		fs_path_close(con->path);
 	return rdma_reject(con->id, &rsp, step_len(s, sizeof(rsp)), IB_CM_REJ_CONSUMER_DEFINED);
 }
 

@@ -21,9 +21,8 @@
 #define PEER_MAX_SG 8
 #define PEER_DATA 4096
 
-/* Limits of one attempt to connect: of one that works, of one that shall not */
+/* Limit of an attempt to connect that shall succeed */
 #define PEER_CONNECT_MS 3000
-#define PEER_HOSTILE_MS 400
 
 /* Sanitizers make the machine slow */
 #define PEER_SCALE (IS_ENABLED(CONFIG_KASAN) ? 4 : 1)
@@ -92,6 +91,7 @@ void peer_free(struct peer_req *req);
 int peer_do(struct peer *p, int dir, size_t len);
 void peer_expect_works(struct peer *p);
 
+unsigned int peer_hostile_ms(void);
 void peer_connect_ms(struct kunit *test, unsigned int ms);
 int peer_path_read(struct peer *p, unsigned int path, const char *attr, char *buf, size_t len);
 int peer_path_write(struct peer *p, unsigned int path, const char *attr, const char *val);

@@ -4,9 +4,10 @@
  *
  * What is tested is done again and again, and each time another allocation on
  * its way fails: first the first, then the second, until it gets through
- * without one. Counted are allocations of the test's own thread and those of
- * the client's worker and CM handler, which kretprobes enclose. Each time there
- * is a clean error, or it works; nothing leaks, and the next session works.
+ * without one; or each so-manieth, see alloc_stride. Counted are allocations of
+ * the test's own thread and those of the client's worker and CM handler, which
+ * kretprobes enclose. Each time there is a clean error, or it works; nothing
+ * leaks, and the next session works.
  *
  * Needs CONFIG_FAILSLAB and CONFIG_KRETPROBES.
  */
@@ -20,9 +21,9 @@
 /* More than any operation needs, so that the search ends */
 #define MAX_NTH 5000
 
-static unsigned int alloc_stride = 1;
+static unsigned int alloc_stride = 9;
 module_param(alloc_stride, uint, 0444);
-MODULE_PARM_DESC(alloc_stride, "Fail each so-manieth allocation only (default 1)");
+MODULE_PARM_DESC(alloc_stride, "Fail each so-manieth allocation only (default 9; 1 takes long)");
 
 /*
  * Allocations still to come until one fails; 0: not armed. One task at a time

@@ -242,11 +242,6 @@ static const struct conn_row {
 
 KUNIT_ARRAY_PARAM_DESC(conn, conn_rows, desc);
 
-static unsigned int hostile_ms(void)
-{
-	return PEER_HOSTILE_MS * PEER_SCALE;
-}
-
 static void expect_hits(struct peer *p)
 {
 	struct fs_stats stats;
@@ -260,12 +255,13 @@ static void open_test(struct kunit *test)
 {
 	const struct conn_row *row = test->param_value;
 	struct peer *p = peer_start(test, &row->mode);
+	unsigned int limit = peer_hostile_ms();
 	ktime_t begin;
 
 	fake_srv_script(p->srv, &row->script);
 	begin = ktime_get();
-	KUNIT_EXPECT_EQ(test, row->err, peer_open(p, 1, hostile_ms()));
-	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), hostile_ms() + 1000 * PEER_SCALE);
+	KUNIT_EXPECT_EQ(test, row->err, peer_open(p, 1, limit));
+	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), limit + 1000 * PEER_SCALE);
 	expect_hits(p);
 	if (p->clt) {
 		peer_expect_works(p);
@@ -284,7 +280,7 @@ static void reconnect_test(struct kunit *test)
 	struct peer *p = peer_start(test, &row->mode);
 
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
-	peer_connect_ms(test, hostile_ms());
+	peer_connect_ms(test, peer_hostile_ms());
 	fake_srv_script(p->srv, &row->script);
 	KUNIT_EXPECT_EQ(test, row->err ? -ENOTCONN : 0, peer_reconnect(p, 0));
 	expect_hits(p);
@@ -324,7 +320,7 @@ static void limit_test(struct kunit *test)
 	struct peer *p = peer_start(test, &(struct peer_mode){});
 
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
-	peer_connect_ms(test, hostile_ms());
+	peer_connect_ms(test, peer_hostile_ms());
 	fake_srv_script(p->srv, &row->script);
 	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_add_path(p, 1));
 	expect_hits(p);
@@ -349,7 +345,7 @@ static void open_limit_test(struct kunit *test)
 	struct peer *p = peer_start(test, &(struct peer_mode){});
 
 	fake_srv_script(p->srv, &script);
-	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_open(p, 2, hostile_ms()));
+	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_open(p, 2, peer_hostile_ms()));
 	expect_hits(p);
 	fake_srv_heal(p->srv);
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 2, PEER_CONNECT_MS * PEER_SCALE));
@@ -361,12 +357,13 @@ static void open_limit_test(struct kunit *test)
 static void no_listener_test(struct kunit *test)
 {
 	struct peer *p = peer_start(test, &(struct peer_mode){});
+	unsigned int limit = peer_hostile_ms();
 	ktime_t begin = ktime_get();
 
 	fake_srv_stop(p->srv);
 	p->srv = NULL;
-	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_open(p, 2, hostile_ms()));
-	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), hostile_ms() + 1000 * PEER_SCALE);
+	KUNIT_EXPECT_EQ(test, -ECONNRESET, peer_open(p, 2, limit));
+	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), limit + 1000 * PEER_SCALE);
 }
 
 static struct kunit_case conn_cases[] = {

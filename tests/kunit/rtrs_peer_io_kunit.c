@@ -633,7 +633,7 @@ static void up_test(struct kunit *test)
 	const struct up_row *row = test->param_value;
 	struct peer *p = start_open(test, row->new_rkey, 1);
 
-	peer_connect_ms(test, PEER_HOSTILE_MS * PEER_SCALE);
+	peer_connect_ms(test, peer_hostile_ms());
 	fake_srv_script(p->srv, &row->script);
 	peer_reconnect(p, 0);
 	if (row->err == -EPROTO) {

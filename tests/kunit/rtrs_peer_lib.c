@@ -20,6 +20,7 @@
 
 #define CONNECT_TIMEOUT "/sys/module/rtrs_client/parameters/connect_timeout_ms"
 #define FREED_MS 3000
+#define HOSTILE_MS 300U
 #define FILL 0x5a
 
 /* The user message of our requests: what the server shall write or find */
@@ -32,6 +33,7 @@ struct peer_msg {
 static struct rdma_cm_id *peer_id[PEER_LINKS];
 static struct path peer_root;
 static unsigned int peer_tag;
+static unsigned int peer_good_ms;
 
 /* 10.0.LINK.1, where client and server are */
 static void peer_addr(struct sockaddr_storage *ss, unsigned int link, u16 port)
@@ -377,18 +379,32 @@ struct rtrs_clt_sess *peer_open_raw(struct peer *p, unsigned int paths)
 	return rtrs_clt_open(&ops, p->name, addr, paths, PEER_PORT, 0, 60, -1, 0);
 }
 
+/*
+ * Limit of an attempt to connect that shall fail: short, but several times what
+ * a good one takes now, whatever the machine has to do besides.
+ */
+unsigned int peer_hostile_ms(void)
+{
+	return max(HOSTILE_MS, 6 * peer_good_ms);
+}
+
 /* 0 or the errno of rtrs_clt_open() */
 int peer_open(struct peer *p, unsigned int paths, unsigned int connect_ms)
 {
 	struct rtrs_clt_sess *clt;
+	unsigned int took;
+	ktime_t begin;
 
 	peer_prepare(p, paths);
 	peer_connect_ms(p->test, connect_ms);
+	begin = ktime_get();
 	clt = peer_open_raw(p, paths);
+	took = ktime_ms_delta(ktime_get(), begin);
 	peer_connect_ms(p->test, PEER_CONNECT_MS * PEER_SCALE);
 	if (IS_ERR(clt))
 		return PTR_ERR(clt);
 	p->clt = clt;
+	peer_good_ms = max(took, peer_good_ms * 3 / 4);
 	return 0;
 }
 
