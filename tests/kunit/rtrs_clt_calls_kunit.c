@@ -81,6 +81,9 @@ static void events_step(struct kunit *test, struct events *e, char step)
 	switch (step) {
 	case 'A' ... 'B':
 		path->state = RTRS_CLT_CONNECTED;
+		spin_lock(&e->clt->lock);
+		rtrs_clt_count_up(path);
+		spin_unlock(&e->clt->lock);
 		rtrs_clt_path_up(path);
 		break;
 	case 'a' ... 'b':
