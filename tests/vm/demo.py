@@ -62,8 +62,10 @@ def run(t):
         states = t.wait_until("both connected", lambda: set(t.states("demo").values()) ==
                               {"connected"})
         assert states
-    total = sum(result["bytes"] for result in results) / 2**20
+    written, read = (sum(result[key] for result in results) / 2**20
+                     for key in ("written", "read"))
     stall = max(result["stall"] for result in results)
     with t.check(f"no request took longer than 2 s (longest {stall:.2f} s)"):
         assert stall < 2
-    return f"every byte was right: {total:.0f} MiB written, and read back and compared"
+    return (f"every byte was right: {written:.0f} MiB written, {read:.0f} MiB read back "
+            "and compared")

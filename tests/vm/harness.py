@@ -231,7 +231,7 @@ class FioJob:
         sides = [data[side] for side in ("read", "write")]
         return {"read_iops": sides[0]["iops"], "write_iops": sides[1]["iops"],
                 "ios": sum(side["total_ios"] for side in sides),
-                "bytes": sum(side["io_bytes"] for side in sides),
+                "read": sides[0]["io_bytes"], "written": sides[1]["io_bytes"],
                 # the longest that a request took, in seconds
                 "stall": max(side["lat_ns"]["max"] for side in sides) / 1e9}
 
