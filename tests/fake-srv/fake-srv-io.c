@@ -190,9 +190,9 @@ static struct fs_area *fs_area_of(struct fs_path *path, u32 id)
 	return &path->areas[id / path->sess->per_desc];
 }
 
-static void *fs_chunk(const struct fs_sess *sess, u32 id)
+static void *fs_chunk(struct fs_path *path, u32 id)
 {
-	return sess->mem[id / sess->per_desc] + id % sess->per_desc * sess->chunk_size;
+	return fs_area_of(path, id)->mem + id % path->sess->per_desc * path->sess->chunk_size;
 }
 
 /*
@@ -394,10 +394,17 @@ static int fs_do_inv(struct fs_run *run, const struct fs_step *s, struct fs_con 
 	return fs_send(con, &wr, junk, min_t(u32, step_len(s, 0), sizeof(junk)));
 }
 
+static u32 step_chunk(const struct fs_run *run, const struct fs_step *s, unsigned int part)
+{
+	u32 id = run->req ? run->req->id : 0;
+
+	return s->other & part ? (id + 1) % run->con->path->sess->queue_depth : id;
+}
+
 static u32 step_imm(const struct fs_run *run, const struct fs_step *s)
 {
 	u32 type = run->req && run->req->inval ? WIRE_IMM_RSP_INV : WIRE_IMM_RSP;
-	u32 id = (run->req ? run->req->id : 0) + s->id;
+	u32 id = step_chunk(run, s, FS_OTHER_IMM) + s->id;
 	u32 err = run->req ? run->req->err : 0;
 
 	if (s->type)
@@ -419,7 +426,7 @@ static int fs_do_msg(struct fs_run *run, const struct fs_step *s, struct fs_con 
 	struct wire_new_key msg[2] = {
 		{
 			.type = cpu_to_le16(WIRE_NEW_KEY),
-			.id = cpu_to_le16(id),
+			.id = cpu_to_le16(step_chunk(run, s, FS_OTHER_MSG)),
 			.key = cpu_to_le32(s->key ? ib_inc_rkey(key) : key),
 		},
 	};
@@ -712,7 +719,7 @@ static const char *fs_parse_req(struct fs_con *con, u32 payload, struct fs_req *
 	req->id = payload >> off_bits;
 	if (req->id >= sess->queue_depth || off > sess->chunk_size - sizeof(struct wire_write))
 		return "request for a chunk that does not exist";
-	chunk = fs_chunk(sess, req->id);
+	chunk = fs_chunk(con->path, req->id);
 	memcpy(&msg, chunk + off, min_t(u32, sizeof(msg), sess->chunk_size - off));
 	if (le16_to_cpu(msg.usr_len) > off)
 		return "user message longer than the request";

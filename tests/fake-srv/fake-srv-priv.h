@@ -70,7 +70,7 @@ struct fake_srv {
 	atomic_t cons;
 };
 
-/* Memory of a session: as many areas as the info response has descriptors */
+/* A session: as many areas as the info response has descriptors */
 struct fs_sess {
 	struct list_head entry;
 	struct fake_srv *srv;
@@ -84,11 +84,15 @@ struct fs_sess {
 	bool new_rkey;
 	u32 per_desc;
 	u32 nr_desc;
-	void **mem;
 };
 
-/* One area of a path */
+/*
+ * One area of a path. Upstream's server has one memory for all paths, where a
+ * request that was lost on one path may disturb what another path does with the
+ * chunk. Tests want to know whose fault wrong data are.
+ */
 struct fs_area {
+	void *mem;
 	struct ib_mr *mr;
 	struct ib_cqe cqe;
 	struct scatterlist sg;

@@ -33,22 +33,10 @@ void fs_complain(struct fake_srv *srv, const char *what)
  * Sessions
  */
 
-static void fs_sess_free(struct fs_sess *sess)
-{
-	u32 i;
-
-	for (i = 0; sess->mem && i < sess->nr_desc; i++)
-		if (sess->mem[i])
-			free_pages_exact(sess->mem[i], sess->per_desc * sess->chunk_size);
-	kfree(sess->mem);
-	kfree(sess);
-}
-
 static struct fs_sess *fs_sess_new(struct fake_srv *srv, const uuid_t *uuid)
 {
 	const struct fs_config *cfg = &srv->cfg;
 	struct fs_sess *sess = kzalloc(sizeof(*sess), GFP_KERNEL);
-	u32 i;
 
 	if (!sess)
 		return NULL;
@@ -62,17 +50,6 @@ static struct fs_sess *fs_sess_new(struct fake_srv *srv, const uuid_t *uuid)
 	sess->new_rkey = cfg->new_rkey;
 	sess->per_desc = cfg->new_rkey ? 1 : cfg->chunks_per_desc ?: cfg->queue_depth;
 	sess->nr_desc = DIV_ROUND_UP(sess->queue_depth, sess->per_desc);
-	sess->mem = kcalloc(sess->nr_desc, sizeof(*sess->mem), GFP_KERNEL);
-	for (i = 0; sess->mem && i < sess->nr_desc; i++) {
-		sess->mem[i] = alloc_pages_exact(sess->per_desc * sess->chunk_size,
-						 GFP_KERNEL | __GFP_ZERO);
-		if (!sess->mem[i])
-			break;
-	}
-	if (!sess->mem || i < sess->nr_desc) {
-		fs_sess_free(sess);
-		return NULL;
-	}
 	list_add_tail(&sess->entry, &srv->sessions);
 	return sess;
 }
@@ -92,7 +69,7 @@ static void fs_sess_put(struct fs_sess *sess)
 	if (--sess->refs)
 		return;
 	list_del(&sess->entry);
-	fs_sess_free(sess);
+	kfree(sess);
 }
 
 /*
@@ -151,16 +128,21 @@ static void fs_areas_free(struct fs_path *path)
 			ib_dereg_mr(area->mr);
 		if (area->mapped)
 			ib_dma_unmap_sg(path->pd->device, &area->sg, 1, DMA_BIDIRECTIONAL);
+		if (area->mem)
+			free_pages_exact(area->mem, path->sess->per_desc * path->sess->chunk_size);
 	}
 	kfree(path->areas);
 	path->areas = NULL;
 }
 
-static int fs_area_init(struct fs_path *path, struct fs_area *area, void *mem)
+static int fs_area_init(struct fs_path *path, struct fs_area *area)
 {
 	u32 len = path->sess->per_desc * path->sess->chunk_size;
 
 	area->cqe.done = fs_area_done;
+	area->mem = alloc_pages_exact(len, GFP_KERNEL | __GFP_ZERO);
+	if (!area->mem)
+		return -ENOMEM;
 	area->mr = ib_alloc_mr(path->pd, IB_MR_TYPE_MEM_REG, len >> PAGE_SHIFT);
 	if (IS_ERR(area->mr)) {
 		int err = PTR_ERR(area->mr);
@@ -168,7 +150,7 @@ static int fs_area_init(struct fs_path *path, struct fs_area *area, void *mem)
 		area->mr = NULL;
 		return err;
 	}
-	sg_init_one(&area->sg, mem, len);
+	sg_init_one(&area->sg, area->mem, len);
 	if (ib_dma_map_sg(path->pd->device, &area->sg, 1, DMA_BIDIRECTIONAL) != 1)
 		return -ENOMEM;
 	area->mapped = true;
@@ -195,7 +177,7 @@ static int fs_path_use_device(struct fs_path *path, struct ib_device *dev)
 	if (!path->areas)
 		return -ENOMEM;
 	for (i = 0; i < path->sess->nr_desc && !err; i++)
-		err = fs_area_init(path, &path->areas[i], path->sess->mem[i]);
+		err = fs_area_init(path, &path->areas[i]);
 	return err;
 }
 
@@ -383,7 +365,7 @@ static int fs_con_find_path(struct fs_con *con)
 		if (!path) {
 			if (!sess->refs) {
 				list_del(&sess->entry);
-				fs_sess_free(sess);
+				kfree(sess);
 			}
 			return -ENOMEM;
 		}

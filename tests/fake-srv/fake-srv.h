@@ -6,8 +6,8 @@
  * protocol, and how often, the server does something else, and what: a short
  * list of steps that replaces what it would have done there. What is zero in a
  * step means: right. So { .op = FS_ANSWER }, { .op = FS_IMM } is a correct
- * answer followed by a second one, and { .op = FS_IMM, .id = 1 } an answer for
- * the chunk behind the one that was asked for. See README.md.
+ * answer followed by a second one, and { .op = FS_IMM, .id = 1 } an answer with
+ * the number behind that of the chunk that was asked for. See README.md.
  */
 #ifndef FAKE_SRV_H
 #define FAKE_SRV_H
@@ -71,6 +71,10 @@ enum fs_key {
 	FS_KEY_HELD,		/* the key of a request that is held */
 };
 
+/* Which part of an answer names another chunk, the next one that there is */
+#define FS_OTHER_IMM 1
+#define FS_OTHER_MSG 2
+
 /* Bytes of a message that are changed before it is sent; width 0: none */
 struct fs_patch {
 	u16 off;
@@ -92,7 +96,8 @@ struct fs_patch {
  * @nr: how many times, 0 is once
  * @on: connection
  * @key: of FS_DATA, FS_INV, FS_STEAL; of FS_MSG which key it announces
- * @id: added to the chunk number
+ * @id: added to the chunk number in the immediate
+ * @other: FS_OTHER_IMM, FS_OTHER_MSG
  * @type: FS_TYPE(immediate type)
  * @err: FS_ERR(errno) of the answer or of the rejection, as a positive number
  * @len: FS_LEN(bytes) of the message or of the data
@@ -105,6 +110,7 @@ struct fs_step {
 	enum fs_on on;
 	enum fs_key key;
 	int id;
+	unsigned int other;
 	int type;
 	int err;
 	int len;

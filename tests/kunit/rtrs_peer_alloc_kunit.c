@@ -186,20 +186,21 @@ static struct alloc_share {
 	unsigned int n;
 	unsigned int failed;
 	bool through;
-} share;
+} alloc_part;
 
 static const void *alloc_gen_params(struct kunit *test, const void *prev, char *desc)
 {
-	if (!prev || share.through || share.n > MAX_NTH) {
-		share.row = prev ? share.row + 1 : alloc_rows;
-		share.n = 1;
-		share.failed = 0;
-		share.through = false;
+	if (!prev || alloc_part.through || alloc_part.n > MAX_NTH) {
+		alloc_part.row = prev ? alloc_part.row + 1 : alloc_rows;
+		alloc_part.n = 1;
+		alloc_part.failed = 0;
+		alloc_part.through = false;
 	}
-	if (share.row == alloc_rows + ARRAY_SIZE(alloc_rows))
+	if (alloc_part.row == alloc_rows + ARRAY_SIZE(alloc_rows))
 		return NULL;
-	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s, from allocation %u", share.row->desc, share.n);
-	return &share;
+	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s, from allocation %u", alloc_part.row->desc,
+		 alloc_part.n);
+	return &alloc_part;
 }
 
 /* One time with the n-th allocation failing; false: there is none so late */
@@ -223,26 +224,26 @@ static bool fail_nth(struct peer *p, const struct alloc_row *row, unsigned int n
 
 static void nth_test(struct kunit *test)
 {
-	const struct alloc_row *row = share.row;
+	const struct alloc_row *row = alloc_part.row;
 	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = true });
 	bool through = false;
 	unsigned int i;
 
 	/* should the test be broken off */
-	share.through = true;
+	alloc_part.through = true;
 	peer_prepare(p, 1);
 	if (row->opened)
 		KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
-	for (i = 0; i < NTHS_PER_TEST && !through; i++, share.n += alloc_stride) {
-		through = !fail_nth(p, row, share.n);
-		share.failed += !through;
+	for (i = 0; i < NTHS_PER_TEST && !through; i++, alloc_part.n += alloc_stride) {
+		through = !fail_nth(p, row, alloc_part.n);
+		alloc_part.failed += !through;
 	}
-	share.through = through;
+	alloc_part.through = through;
 	if (through) {
-		kunit_info(test, "%s: %u allocations failed", row->desc, share.failed);
-		KUNIT_EXPECT_GT(test, share.failed, row->least / alloc_stride);
+		kunit_info(test, "%s: %u allocations failed", row->desc, alloc_part.failed);
+		KUNIT_EXPECT_GT(test, alloc_part.failed, row->least / alloc_stride);
 	}
-	KUNIT_EXPECT_LE(test, share.n, MAX_NTH);
+	KUNIT_EXPECT_LE(test, alloc_part.n, MAX_NTH);
 	if (!p->clt)
 		KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
 	peer_expect_works(p);
