@@ -27,12 +27,12 @@
  *
  * IO connections: 537 ms, what the RDMA CM takes for RoCE, so 1.6 s. Not less:
  * on rxe a queue pair with registered memory does not survive to repeat a
- * request that was just slow. The service connection queues nothing up: 0.8 s.
+ * request that was just slow. The service connection queues nothing up: 0.5 s.
  */
 #define IO_ACK_TIMEOUT 17
 #define IO_RETRIES 2
-#define SERVICE_ACK_TIMEOUT 16
-#define SERVICE_RETRIES 2
+#define SERVICE_ACK_TIMEOUT 15
+#define SERVICE_RETRIES 3
 
 /*
  * The RDMA core may miss the answer of a neighbour, and then sleeps until the

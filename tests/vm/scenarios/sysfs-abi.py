@@ -102,7 +102,12 @@ def check_refused(t, file, inputs, lines=1, says=None):
         for line in done.log:
             assert re.match(pattern, line), line
             assert len(line) < 500, f"{len(line)} characters: {line}"
-    assert read(t.client, file) == before, f"{name} has changed: {before!r}"
+    after = read(t.client, file)
+    if name.startswith("cpu_migration"):        # counts heartbeats meanwhile, too
+        assert all(int(b) <= int(a) for b, a in zip(before.split(), after.split())), \
+            f"{name} was reset: {before!r}, {after!r}"
+    else:
+        assert after == before, f"{name} has changed: {before!r}"
 
 
 def check_taken(t, file, inputs):
