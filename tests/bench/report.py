@@ -57,9 +57,11 @@ def ratio(values, above, below):
 def tables(results):
     iops = results["iops"]
     columns = list(dict.fromkeys(c for values in iops.values() for c in values))
-    lines = ["Requests a second of the machine's time:", ""]
-    lines += rows(["", *columns], [[load, *(number(values.get(c)) for c in columns)]
-                                   for load, values in iops.items()])
+    lines = []
+    if columns:
+        lines = ["Requests a second of the machine's time:", ""]
+        lines += rows(["", *columns], [[load, *(number(values.get(c)) for c in columns)]
+                                       for load, values in iops.items()])
     compare = [c for c in COMPARE if c[1] in columns and c[2] in columns]
     if compare:
         lines += ["", "Ratios:", ""]
