@@ -54,6 +54,16 @@ def wait_all_up(t, session, limit=15):
                  lambda: set(t.states(session).values()) == {"connected"}, limit)
 
 
+def wait_settled(t, session, limit=20):
+    """Until all paths are up and will stay so: the transport takes up to 1.6 s to find
+    out that it has lost something, and may do so when the link is whole again."""
+    time.sleep(1.7 * t.scale)
+    t.wait_until("all paths are up for a while", lambda: all(
+        path_attr(t, session, path, "state") == "connected" and
+        int(path_attr(t, session, path, "state_ms")) > 1000
+        for path in t.states(session)), limit)
+
+
 def rdma_stats(t, session):
     """{path: the six numbers of stats/rdma}"""
     return {path: [int(n) for n in path_attr(t, session, path, "stats/rdma").split()]

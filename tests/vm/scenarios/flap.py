@@ -49,8 +49,7 @@ def run(t):
             links.heal(t, link)
             cuts += 1
             # the other link is next only once this one carries requests again
-            links.wait_all_up(t, "flap", 20)
-            time.sleep(dice.uniform(0, 0.5))
+            links.wait_settled(t, "flap")
         result = job.wait()
     print(f"      {cuts} cuts, {result['ios']} requests, longest {result['stall']:.2f} s")
     with t.check("no request took longer than 2 s"):
