@@ -91,7 +91,8 @@ class VM:
         clock = "tsc=reliable" if self.icount else "clocksource=hpet tsc=unstable"
         append = (f"console=ttyS0 panic=-1 oops=panic {clock} "
                   f"rcupdate.rcu_cpu_stall_timeout=60 vm_name={self.name} "
-                  f"vm_hung={int(30 * self.scale)} {self.append}")
+                  f"vm_hung={int(30 * self.scale)} "
+                  f"rtrs_client.connect_timeout_ms={int(2000 * self.scale)} {self.append}")
         return ["qemu-system-x86_64", "-machine", "q35", *accel,
                 "-smp", str(self.smp), "-m", str(self.memory),
                 "-nodefaults", "-display", "none", "-no-reboot",
