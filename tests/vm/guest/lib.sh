@@ -75,12 +75,26 @@ unmap()
 	echo normal >"/sys/block/$1/rnbd/unmap_device"
 }
 
+# rnbd closes a session from a work of its own, perhaps after unmap has returned, and
+# warns, and worse, when its module goes meanwhile. With upstream's client as well.
+rnbd_idle()
+{
+	local n
+
+	for n in 1 2 3 4 5 6 7 8 9; do
+		[ -n "$(ls -A /sys/class/rtrs-client 2>/dev/null)" ] || break
+		sleep 0.3
+	done
+	sleep 0.5
+}
+
 # unload MODULE...: in this order; each must be in, and must go
 unload()
 {
 	local module
 
 	for module; do
+		[ "$module" != rnbd_client ] || rnbd_idle
 		rmmod "$module"
 		[ ! -e "/sys/module/$module" ]
 	done
