@@ -79,9 +79,7 @@ unmap()
 # warns, and worse, when its module goes meanwhile. With upstream's client as well.
 rnbd_idle()
 {
-	local n
-
-	for n in 1 2 3 4 5 6 7 8 9; do
+	for _ in 1 2 3 4 5 6 7 8 9; do
 		[ -n "$(ls -A /sys/class/rtrs-client 2>/dev/null)" ] || break
 		sleep 0.3
 	done
