@@ -692,11 +692,9 @@ static int rtrs_clt_register_sess(struct rtrs_clt_sess *clt)
 	err = rtrs_clt_list_sess(clt);
 	if (err)
 		return err;
-	err = dev_set_name(&clt->dev, "%s", clt->sessname);
-	if (err)
-		goto unlist;
 	dev_set_uevent_suppress(&clt->dev, true);
-	err = device_add(&clt->dev);
+	err = dev_set_name(&clt->dev, "%s", clt->sessname);
+	err = err ?: device_add(&clt->dev);
 	if (err)
 		goto unlist;
 	clt->kobj_paths = kobject_create_and_add("paths", &clt->dev.kobj);
@@ -863,20 +861,21 @@ static int rtrs_clt_check_args(const char *pathname, size_t paths_num, u32 nr_po
 
 /**
  * rtrs_clt_open() - open a path to an RTRS server
- * @ops: holds the link event callback and the private pointer
+ * @ops: callback for link events with its argument; copied
  * @pathname: name of the session, 1 to 254 characters, no '/' and no '.'; no
  *	      other session of this host, nor of that server, has it
- * @paths: paths to be established, defined by their src and dst addresses; src
- *	   may be NULL for any. Addresses are copied
- * @paths_num: number of elements in @paths, 1 to 128
- * @port: port to be used by the RTRS session, for paths that are added later
- * @pdu_sz: size in bytes of extra payload which can be accessed after permit
- *	    allocation
- * @reconnect_delay_sec: time between reconnect tries, seconds
- * @max_reconnect_attempts: number of times to reconnect on error before giving
- *			    up, 0 for disabled, -1 for forever
- * @nr_poll_queues: number of polling mode connections using the
- *		    IB_POLL_DIRECT flag
+ * @paths: addresses of the paths, each a dst and a src, which may be NULL for
+ *	   any source. All of them are connected; the addresses are copied
+ * @paths_num: how many there are in @paths, 1 to 128
+ * @port: destination port of paths that are added later; those in @paths carry
+ *	  their own
+ * @pdu_sz: bytes of payload of the caller's own behind each permit
+ * @reconnect_delay_sec: seconds from the loss of a path to the next try, and
+ *			 from one try to the next, 20 % more or less
+ * @max_reconnect_attempts: tries until a lost path is given up; 0 for none,
+ *			    -1 for no limit
+ * @nr_poll_queues: connections in addition, on completion queues that only
+ *		    rtrs_clt_rdma_cq_direct() polls (IB_POLL_DIRECT)
  *
  * Starts session establishment with the RTRS server. All paths must come up.
  * The function can block up to ~2000ms before it returns; the limit is the
@@ -952,7 +951,7 @@ EXPORT_SYMBOL(rtrs_clt_close);
 /**
  * rtrs_clt_request() - request data transfer to/from server via RDMA
  * @dir: READ/WRITE
- * @ops: callback function to be called as confirmation, and the pointer; copied
+ * @ops: callback for the confirmation with its argument; copied
  * @clt: session
  * @permit: preallocated permit, without a request under way
  * @vec: message that is sent to the server together with the request. The sum
@@ -1078,10 +1077,12 @@ int rtrs_clt_query(struct rtrs_clt_sess *clt, struct rtrs_attrs *attr)
 {
 	if (!rtrs_clt_is_connected(clt))
 		return -ECOMM;
-	attr->queue_depth = clt->queue_depth;
-	attr->max_segments = clt->max_segments;
-	attr->max_io_size = min_t(u32, clt->max_io_size,
-				  clt->max_segments * RTRS_CLT_MR_PAGE_SIZE);
+	*attr = (struct rtrs_attrs) {
+		.queue_depth = clt->queue_depth,
+		.max_io_size = min_t(u32, clt->max_io_size,
+				     clt->max_segments * RTRS_CLT_MR_PAGE_SIZE),
+		.max_segments = clt->max_segments,
+	};
 	return 0;
 }
 EXPORT_SYMBOL(rtrs_clt_query);
