@@ -125,6 +125,7 @@ memory()
 {
 	local word value
 
+	sleep 2
 	sync
 	echo 3 >/proc/sys/vm/drop_caches
 	sleep 1
