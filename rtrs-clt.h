@@ -71,7 +71,7 @@
  * I5 Nothing is queued for a path that is DEAD. Asserted in
  *    rtrs_clt_path_kick().
  * I6 No post fails for lack of room: a chain reserves its send queue entries
- *    before it is built. Asserted in rtrs_clt_io_submit().
+ *    before it is built. Asserted in rtrs_clt_post_req().
  * I7 Link events alternate, come from process context without a lock, and
  *    none comes before open has succeeded. Asserted in the event work.
  * I8 What rtrs_clt_query() promised, every path keeps: others are refused by
