@@ -8,7 +8,7 @@ CLIENT ?= ours
 KDIR ?= /lib/modules/$(shell uname -r)/build
 
 .DEFAULT_GOAL := help
-.PHONY: help demo check check-debug static model kunit bench vm vm-list check-intree modules clean
+.PHONY: help demo check check-debug static model kunit bench report soak vm vm-list check-intree modules clean
 
 help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
@@ -37,6 +37,13 @@ vm-list:	## list the VM scenarios
 
 bench:		## compare with upstream and nvme-rdma, in instructions (about 5 minutes)
 	@tests/bench/bench
+
+report:		## draw a failover to build/report (SVG and PNG; needs gnuplot)
+	@$(VM)/run picture
+
+soak:		## half an hour of random cuts under verified IO (SECONDS=, SEED=)
+	@RTRS_FLAP_SECONDS=$(or $(SECONDS),1800) RTRS_SEED=$(or $(SEED),$(shell date +%s)) \
+		$(VM)/run scenario flap
 
 kunit:		## run the KUnit suites in a VM (FLAVOUR=fast|debug)
 	@$(VM)/run kunit --flavour $(FLAVOUR)

@@ -2,6 +2,7 @@
 """Virtual machines under QEMU, and commands run inside them."""
 
 import base64
+import contextlib
 import itertools
 import os
 import socket
@@ -135,8 +136,10 @@ class VM:
         return self.boots[-1][0]
 
     def _read(self, control):
-        """Answers of the guest's agent, until the machine is gone."""
-        with control.makefile("r", encoding="ascii", errors="replace") as lines:
+        """Answers of the guest's agent, until the machine is gone, which may reset the
+        connection."""
+        with (contextlib.suppress(ConnectionResetError),
+              control.makefile("r", encoding="ascii", errors="replace") as lines):
             for line in lines:
                 words = line.split()
                 if words == ["ready"]:
