@@ -10,13 +10,18 @@ tc() { /sbin/tc "$@"; }
 
 # link_up N HOST: the N'th link, 10.0.N.HOST and fd00:N::HOST, with an rxe device
 # rxeN on it. A machine without a network card for it (both ends in one machine)
-# gets a dummy interface.
+# gets a dummy interface. A real link has netem from the beginning, which does
+# nothing yet: while a queue discipline is replaced the kernel refuses packets, and
+# an rxe queue pair dies of one that is refused.
 link_up()
 {
 	local dev=eth$1
 
 	modprobe rdma_rxe
-	if ! [ -e "/sys/class/net/$dev" ]; then
+	if [ -e "/sys/class/net/$dev" ]; then
+		modprobe sch_netem
+		tc qdisc replace dev "$dev" root netem limit 10000
+	else
 		dev=dummy$1
 		[ -e "/sys/class/net/$dev" ] || ip link add "$dev" type dummy
 		ip link set "$dev" mtu 4200

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """One link after the other is cut under verified IO: no error, no stall, back again"""
 
+import time
+
+import links
 from attributes import read, write
 
 topology = "two"
@@ -8,12 +11,11 @@ limit = 180
 
 SESSION = "/sys/class/rtrs-client/cut"
 
-# How to cut a link and to heal it, and at which end. What the server's end drops is
+# How to cut a link, and at which end. What the server's end drops is
 # missed by the heartbeat or a retry; a link that is down, at once by its own end.
 CUTS = {
-    "answers lost": ("server", "tc qdisc add dev eth{n} root netem loss 100%",
-                     "tc qdisc del dev eth{n} root"),
-    "link down": ("client", "ip link set eth{n} down", "ip link set eth{n} up"),
+    "answers lost": lambda t, n: links.cut(t, n, [t.server]),
+    "link down": lambda t, n: t.client.run(f"ip link set eth{n} down"),
 }
 
 
@@ -35,14 +37,12 @@ def idle(t):
 
 
 def cut(t, disk, n, what):
-    end, *commands = CUTS[what]
-    machine = getattr(t, end)
-    begin, heal = (command.format(n=n) for command in commands)
     other = 1 - n
     before = counters(t, other)["failovers"]
     with t.check(f"link {n}, {what}: no IO error, stall below 2 s"):
         job = t.fio(disk, time_based=1, runtime=int(8 * t.scale))
-        machine.run(f"sleep 1; {begin}")
+        time.sleep(t.scale)
+        CUTS[what](t, n)
         t.wait_until("the path is given up", lambda: not connected(t, n), 5)
         t.client.run("sleep 1")
         assert connected(t, other), t.states("cut")
@@ -56,7 +56,7 @@ def cut(t, disk, n, what):
         assert done.error, str(done)
         assert done.seconds < 2.5 * t.scale, str(done)
     with t.check(f"link {n}, {what}: healed, the path comes back"):
-        machine.run(heal)
+        links.heal(t, n)
         t.wait_until("the path is back", lambda: connected(t, n), 8)
         old = counters(t, n)
         t.fio(disk, size="4m").wait()
@@ -66,7 +66,7 @@ def cut(t, disk, n, what):
 
 
 def run(t):
-    t.server.run("disk_up disk0 64; server_up; modprobe sch_netem")
+    t.server.run("disk_up disk0 64; server_up")
     with t.check("map over two links"):
         disk = t.client.run(f"map cut disk0 {t.paths()}").strip()
         for name, value in (("hb_interval_ms", 100 * t.scale), ("hb_missed_max", 5),
