@@ -93,10 +93,10 @@ class Setup:
 class Machines:
     """The virtual machines of a run and its folder. Nothing outlives it."""
 
-    def __init__(self, setup, folder, smp=2, memory=None):
+    def __init__(self, setup, folder, smp=None, memory=None):
         self.setup = setup
         self.folder = Path(folder)
-        self.smp = smp
+        self.smp = smp or {}            # CPUs of a role that has not 2
         self.memory = memory or MEMORY[setup.flavour]
         self.vms = {}
         shutil.rmtree(self.folder, ignore_errors=True)
@@ -107,7 +107,7 @@ class Machines:
     def add(self, role, links=()):
         initrd = self.tmp / f"{role}.cpio"
         modules = self.setup.image(initrd, role)
-        vm = qemu.VM(role, self.setup.kernel, initrd, self.folder, smp=self.smp,
+        vm = qemu.VM(role, self.setup.kernel, initrd, self.folder, smp=self.smp.get(role, 2),
                      memory=self.memory, links=links, scale=self.setup.scale,
                      append=BOOT[self.setup.flavour])
         vm.modules = modules
@@ -264,7 +264,7 @@ class Scenario:
         self.topology = self.module.topology            # "one" or "two"
         self.limit = self.module.limit                  # seconds, before scaling
         self.flavours = getattr(self.module, "flavours", ("fast", "debug"))
-        self.smp = getattr(self.module, "smp", 2)
+        self.smp = getattr(self.module, "smp", None)
         self.result = None
 
     def run(self, setup, report):

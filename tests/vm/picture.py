@@ -35,6 +35,7 @@ done
 """
 TRACE = "/sys/kernel/tracing"
 TRACE_ON = f"""
+[ -e {TRACE}/trace ] || mount -t tracefs tracefs {TRACE}
 echo mono >{TRACE}/trace_clock
 echo 1 >{TRACE}/events/rtrs_clt/rtrs_clt_state_change/enable
 """

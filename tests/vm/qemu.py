@@ -90,7 +90,9 @@ class VM:
         # On a busy host the TSC is often calibrated wrong; the HPET's rate is known.
         # Under icount there is no such noise, and the TSC is cheaper to read.
         clock = "tsc=reliable" if self.icount else "clocksource=hpet tsc=unstable"
-        append = (f"console=ttyS0 panic=-1 oops=panic {clock} "
+        # virtio keeps the last packets that it has sent when its link goes down, and an
+        # rxe queue pair with a packet of its own in there cannot be destroyed, for 50 s
+        append = (f"console=ttyS0 panic=-1 oops=panic {clock} virtio_net.napi_tx=0 "
                   f"rcupdate.rcu_cpu_stall_timeout=60 vm_name={self.name} "
                   f"vm_hung={int(30 * self.scale)} "
                   f"rtrs_client.connect_timeout_ms={int(2000 * self.scale)} {self.append}")
