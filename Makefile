@@ -83,3 +83,7 @@ clean:		## remove everything built here (the kernel cache stays)
 	rm -rf build
 	find . -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' -o -name '*.cmd' \
 		-o -name Module.symvers -o -name modules.order | xargs -r rm -f
+
+.PHONY: fuzz
+fuzz:		## random servers until somebody stops it, or it fails (SEED=, STEPS=, FLAVOUR=)
+	@tests/kunit/run fuzz --flavour $(FLAVOUR) --seed $(or $(SEED),0) --steps $(or $(STEPS),10000)
