@@ -65,6 +65,7 @@ class Setup:
         self.flavour = flavour
         self.client = client
         self.scale = float(os.environ.get("VM_SCALE") or SCALE[flavour])
+        self.pristine = not kernel
         self.kernel = kernel or _tool("kernel", "build", flavour)
         self.source = _tool("kernel", "source")
         # what a run is called in reports and folders
@@ -86,6 +87,9 @@ class Setup:
             if role == "client":
                 ours = [m for m in ours if m.name != "rtrs-server.ko"]
                 drop = ["rtrs-server", "rnbd-server"]
+        if role != "kunit" and self.pristine:
+            # users of RTRS of our own, for either client and server
+            ours = [*ours, *self.modules("ulp")]
         image.build(path, CACHE, self.kernel, ours, drop)
         return ours
 
