@@ -36,6 +36,7 @@ vm-list:	## list the VM scenarios
 	@$(VM)/run list
 
 bench:		## compare with upstream and nvme-rdma, in instructions (about 5 minutes)
+	@$(VM)/install tests/bench/packages
 	@tests/bench/bench
 
 report:		## draw a failover to build/report (SVG and PNG; needs gnuplot)
