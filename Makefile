@@ -13,9 +13,12 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 help:		## this list
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
-demo:		## two VMs, two links, one of them cut under load (installs what it needs)
+# KERNEL=debian or debian-6.12: on the kernel of Debian, nothing of it is built
+ON_KERNEL := $(if $(KERNEL),kernel=$$(tests/builds/debian $(KERNEL)) && set -- --kernel "$$kernel" &&)
+
+demo:		## two VMs, two links, one of them cut under load (KERNEL=debian: without building one)
 	@$(VM)/install
-	@$(VM)/run demo
+	@$(ON_KERNEL) $(VM)/run demo "$$@"
 
 check:		## all checks, ends with the number passed and failed
 	@tests/check
@@ -29,15 +32,11 @@ check-intree:	## our files built inside a copy of the kernel tree, and run
 static:		## checkpatch, sparse, W=1, kernel-doc, shellcheck and more
 	@tests/static/run
 
-vm:		## run VM scenarios (T="NAME...", FLAVOUR=fast|debug, CLIENT=ours|upstream)
-	@$(VM)/run scenario $(T) --flavour $(FLAVOUR) --client $(CLIENT)
+vm:		## run VM scenarios (T="NAME...", FLAVOUR=fast|debug, CLIENT=ours|upstream, KERNEL=debian)
+	@$(ON_KERNEL) $(VM)/run scenario $(T) --flavour $(FLAVOUR) --client $(CLIENT) "$$@"
 
 vm-list:	## list the VM scenarios
 	@$(VM)/run list
-
-bench:		## compare with upstream and nvme-rdma, in instructions (about 5 minutes)
-	@$(VM)/install tests/bench/packages
-	@tests/bench/bench
 
 report:		## draw a failover to build/report (SVG and PNG; needs gnuplot)
 	@$(VM)/run picture
@@ -46,28 +45,38 @@ soak:		## half an hour of random cuts under verified IO (SECONDS=, SEED=)
 	@RTRS_FLAP_SECONDS=$(or $(SECONDS),1800) RTRS_SEED=$(or $(SEED),$(shell date +%s)) \
 		$(VM)/run scenario flap
 
+bench:		## compare with upstream and nvme-rdma, in instructions (about 5 minutes)
+	@$(VM)/install tests/bench/packages
+	@tests/bench/bench
+
 kunit:		## run the KUnit suites in a VM (FLAVOUR=fast|debug)
 	@$(VM)/run kunit --flavour $(FLAVOUR)
 
-.PHONY: check-builds install dkms-install dist intree patch
+.PHONY: check-builds check-debian install dkms-install dist intree patch
 NAME := rtrs-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
 check-builds:	## compile for other kernels, machines and compilers (installs what it needs)
 	@tests/builds/run $(T)
 
+check-debian:	## our modules at work on the kernels of Debian 12 and of its backports
+	@tests/builds/run debian
+
 model:		## search the models of a request and of a path exhaustively (needs spin)
 	@tests/model/run
 
+# The last three are the kernel's own, and built if their source lies here
+MODULES := $(addprefix CONFIG_,INFINIBAND_RTRS INFINIBAND_RTRS_CLIENT INFINIBAND_RTRS_SERVER \
+	BLK_DEV_RNBD_CLIENT BLK_DEV_RNBD_SERVER)
+
 modules:	## build the modules against a kernel (KDIR=its build folder)
 	@compat/check before $(KDIR)
-	$(MAKE) -C $(KDIR) M=$(CURDIR) CONFIG_INFINIBAND_RTRS=m \
-		CONFIG_INFINIBAND_RTRS_CLIENT=m modules
+	$(MAKE) -C $(KDIR) M=$(CURDIR) $(addsuffix =m,$(MODULES)) modules
 
 install: modules	## install them for that kernel, as root
-	$(MAKE) -C $(KDIR) M=$(CURDIR) modules_install
+	$(MAKE) -C $(KDIR) M=$(CURDIR) INSTALL_MOD_DIR=updates modules_install
 	@compat/check installed $(KDIR)
 
-dkms-install:	## have DKMS build them for each kernel (KVER=), as root
+dkms-install:	## have DKMS build them (KVER=), with server and RNBD of LINUX=DIR, as root
 	@compat/dkms
 
 dist:		## pack the last commit into a tar file

@@ -4,6 +4,9 @@
 # Kernels of Debian packages, fetched by apt, unpacked into the cache and never
 # installed. For scripts that have set $here and $top.
 
+# Called by make or not, it is to be the same
+unset MAKEFLAGS MAKELEVEL MFLAGS
+
 cache=${RTRS_CACHE:-$HOME/.cache/rtrs}/builds
 work=$top/build/builds
 
@@ -68,10 +71,35 @@ unpacked_source()
 	source=$dir/linux
 }
 
+# What is needed of a kernel's source: the last is what judges test results
+parts=(Makefile drivers/infiniband/ulp/rtrs drivers/block/rnbd tools/testing/kunit)
+
+# The same, but only some files of it, in a tenth of the time
+unpacked_parts()
+{
+	local package=$1 dir deb
+
+	shift
+	source=$cache/$package-$(version "$package")/linux
+	[ ! -d "$source" ] || return 0
+	dir=$cache/parts-$package-$(version "$package") source=$dir/linux
+	[ ! -d "$dir" ] || return 0
+	rm -rf "$dir.tmp" && mkdir -p "$dir.tmp/debs" "$dir.tmp/linux"
+	say "fetching $package"
+	(cd "$dir.tmp/debs" && apt-get -qq download "$package" 2>/dev/null) || return
+	deb=$(echo "$dir.tmp"/debs/*.deb)
+	dpkg-deb --fsys-tarfile "$deb" | tar -xO "./usr/src/$package.tar.xz" |
+		tar -xJ -C "$dir.tmp/linux" --strip-components=1 "${@/#/$package/}" || return
+	rm -r "$dir.tmp/debs"
+	mv "$dir.tmp" "$dir"
+}
+
+# What is built of our files, relative to $top, with \0 behind each
+our_files() { (cd "$top" && git ls-files -coz --exclude-standard -- '*.[ch]' '*Kbuild'); }
+
 # Our files alone, without what earlier builds have left
 stage()
 {
 	rm -rf "$1" && mkdir -p "$1"
-	(cd "$top" && git ls-files -coz --exclude-standard -- '*.[ch]' '*Kbuild' |
-		xargs -0 cp --parents -t "$1")
+	our_files | (cd "$top" && xargs -0 cp --parents -t "$1")
 }
