@@ -7,6 +7,7 @@ import functools
 import importlib.util
 import json
 import os
+import re
 import shlex
 import shutil
 import subprocess
@@ -67,9 +68,11 @@ class Setup:
         self.scale = float(os.environ.get("VM_SCALE") or SCALE[flavour])
         self.pristine = not kernel
         self.kernel = kernel or _tool("kernel", "build", flavour)
-        self.source = _tool("kernel", "source")
-        # what a run is called in reports and folders
-        self.name = Path(kernel).name.split("-")[0] if kernel else flavour
+        # whose KTAP parser is used
+        source = Path(self.kernel) / "source"
+        self.source = source if source.is_dir() else _tool("kernel", "source")
+        # what a run is called in reports and folders: the build's name without its key
+        self.name = re.sub("-[0-9a-f]{12}$", "", Path(kernel).name) if kernel else flavour
 
     @functools.cache
     def modules(self, variant):
