@@ -11,7 +11,7 @@ KDIR ?= /lib/modules/$(shell uname -r)/build
 .PHONY: help demo check check-debug static model kunit bench report soak vm vm-list check-intree modules clean
 
 help:		## this list
-	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
+	@sed -n 's/^\([a-z0-9-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 16
 
 # KERNEL=debian or debian-6.12: on the kernel of Debian, nothing of it is built
 ON_KERNEL := $(if $(KERNEL),kernel=$$(tests/builds/debian $(KERNEL)) && set -- --kernel "$$kernel" &&)
@@ -52,7 +52,7 @@ bench:		## compare with upstream and nvme-rdma, in instructions (about 5 minutes
 kunit:		## run the KUnit suites in a VM (FLAVOUR=fast|debug)
 	@$(VM)/run kunit --flavour $(FLAVOUR)
 
-.PHONY: check-builds check-debian install dkms-install dist intree patch
+.PHONY: check-builds check-debian check-arm64 check-docs man htmldocs install dkms-install dist intree patch
 NAME := rtrs-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)
 
 check-builds:	## compile for other kernels, machines and compilers (installs what it needs)
@@ -60,6 +60,21 @@ check-builds:	## compile for other kernels, machines and compilers (installs wha
 
 check-debian:	## our modules at work on the kernels of Debian 12 and of its backports
 	@tests/builds/run debian
+
+check-arm64:	## the KUnit suites on an arm64 kernel under emulation (builds one first)
+	@$(VM)/install tests/builds/packages
+	@tests/builds/arm64
+
+check-docs:	## are man pages and documents well made, is each command in them run by a test
+	@$(VM)/install tests/docs/packages
+	@tests/docs/run
+
+man:		## make the man pages of section 9 in build/man
+	@tests/docs/man build/man
+
+htmldocs:	## make HTML of Documentation/ in build/html
+	@$(VM)/install tests/docs/packages
+	@tests/docs/html build/html
 
 model:		## search the models of a request and of a path exhaustively (needs spin)
 	@tests/model/run
