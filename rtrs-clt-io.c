@@ -443,8 +443,9 @@ int rtrs_clt_io_submit(struct rtrs_clt_io_req *req)
 {
 	struct rtrs_clt_con *con = req->con;
 	struct rtrs_clt_path *path = con_to_path(con);
-	struct ib_sge sge[RTRS_CLT_SEND_SGE];
-	struct ib_reg_wr reg_wr;
+	/* most of these are not used, so they are not cleared for each request */
+	struct ib_sge sge[RTRS_CLT_SEND_SGE] __uninitialized;
+	struct ib_reg_wr reg_wr __uninitialized;
 	size_t hdr_len;
 	int err, nr;
 	bool reg;
@@ -564,7 +565,7 @@ void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err)
  */
 int rtrs_clt_reap_sends(struct rtrs_clt_con *con, int budget)
 {
-	struct ib_wc wc[REAP_BATCH];
+	struct ib_wc wc[REAP_BATCH] __uninitialized;
 	int done = 0, i, n;
 
 	do {
@@ -774,8 +775,8 @@ void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
 static int rtrs_clt_post_chain(struct rtrs_clt_con *con, const u32 *msgs, unsigned int nr)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
-	struct ib_recv_wr wr[RTRS_CLT_RECV_BATCH];
-	struct ib_sge sge[RTRS_CLT_RECV_BATCH];
+	struct ib_recv_wr wr[RTRS_CLT_RECV_BATCH] __uninitialized;
+	struct ib_sge sge[RTRS_CLT_RECV_BATCH] __uninitialized;
 	unsigned int i, m;
 
 	for (i = 0; i < nr; i++) {

@@ -238,6 +238,7 @@ static void path_it_init(struct path_it *it, struct rtrs_clt_sess *clt)
 	it->set = rcu_dereference(clt->paths);
 	it->next_path = rtrs_mp_policies[READ_ONCE(clt->policy)].next_path;
 	it->i = 0;
+	it->pos = 0;
 	bitmap_zero(it->tried, MAX_PATHS_NUM);
 }
 
@@ -377,7 +378,8 @@ static struct rtrs_clt_io_req *rtrs_clt_init_req(struct rtrs_clt_path *path,
 						 const struct rtrs_clt_want *want)
 {
 	struct rtrs_clt_io_req *req = &path->reqs[want->permit->mem_id];
-	struct iov_iter iter;
+	void *msg = req->iu->buf;
+	size_t i;
 
 	/* I1 */
 	if (WARN_ON_ONCE(atomic_cmpxchg(&req->state, RTRS_REQ_FREE, RTRS_REQ_PREPARING) !=
@@ -393,8 +395,10 @@ static struct rtrs_clt_io_req *rtrs_clt_init_req(struct rtrs_clt_path *path,
 	req->usr_len = want->usr_len;
 	req->dir = want->dir;
 	req->start = trace_rtrs_clt_req_done_enabled() ? ktime_get() : 0;
-	iov_iter_kvec(&iter, ITER_SOURCE, want->vec, want->nr, want->usr_len);
-	req->usr_len = copy_from_iter(req->iu->buf, want->usr_len, &iter);
+	for (i = 0; i < want->nr; i++) {
+		memcpy(msg, want->vec[i].iov_base, want->vec[i].iov_len);
+		msg += want->vec[i].iov_len;
+	}
 	return req;
 }
 
@@ -422,8 +426,8 @@ static int rtrs_clt_try_path(struct rtrs_clt_path *path, const struct rtrs_clt_w
 static struct rtrs_clt_path *rtrs_clt_issue(struct rtrs_clt_sess *clt,
 					    const struct rtrs_clt_want *want, int *err)
 {
+	struct path_it it __uninitialized;
 	struct rtrs_clt_path *path;
-	struct path_it it;
 
 	RCU_LOCKDEP_WARN(!rcu_read_lock_held(), "the path must not go");
 	*err = -ECONNABORTED;

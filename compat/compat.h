@@ -14,6 +14,10 @@
 #define __counted_by(member)
 #endif
 
+#ifndef RTRS_HAVE___uninitialized
+#define __uninitialized
+#endif
+
 #ifndef RTRS_HAVE_struct_size_t
 #define struct_size_t(type, member, nr) struct_size((type *)NULL, member, nr)
 #endif

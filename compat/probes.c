@@ -22,6 +22,7 @@
 #define FUNC(name, type) static_assert(__same_type(name, type))
 
 SHIM(__counted_by, struct { int nr; int i[] __counted_by(nr); } *p = NULL; (void)p)
+SHIM(__uninitialized, int i __uninitialized; (void)&i)
 SHIM(struct_size_t, struct s { int nr; int i[]; }; (void)struct_size_t(struct s, i, 2))
 SHIM(kzalloc_obj, int *p = kzalloc_obj(*p); (void)p)
 SHIM(kzalloc_objs, int *p = kzalloc_objs(*p, 2); (void)p)
