@@ -326,7 +326,6 @@ static size_t rtrs_clt_fill_hdr(const struct rtrs_clt_path *path,
 static int rtrs_clt_reserve(struct rtrs_clt_con *con, struct rtrs_clt_io_req *req, bool reg)
 {
 	int nr = reg ? RTRS_CLT_WR_PER_REQ : 1;
-
 	int avail;
 
 	if (!con->c.cid) {
@@ -414,6 +413,7 @@ static int rtrs_clt_post_req(struct rtrs_clt_io_req *req, struct ib_sge *sge, in
 	/* I6: the reservation left room for heartbeats and the drain marker */
 	WARN_ON_ONCE(atomic_read(&con->c.sq_wr_avail) < 0);
 
+	WRITE_ONCE(req->posted, jiffies);
 	/* the answer; and the completion of the send, or we, if it has to be invalidated */
 	atomic_set(&req->holds, 2);
 	/* pairs with the exchange in rtrs_clt_answer(): the slot is complete */
@@ -494,6 +494,29 @@ release:
 /*
  * The end
  */
+
+/**
+ * rtrs_clt_has_overdue_req() - does a request wait for its answer for too long?
+ * @path: path in its worker, CONNECTED
+ * @limit: jiffies that a request may take
+ *
+ * Return: true if there is one.
+ */
+bool rtrs_clt_has_overdue_req(const struct rtrs_clt_path *path, unsigned long limit)
+{
+	unsigned int i;
+
+	for (i = 0; i < path->nr_slots; i++) {
+		const struct rtrs_clt_io_req *req = &path->reqs[i];
+		/* pairs with the release in rtrs_clt_post_req(): no time of a former life */
+		unsigned int state = atomic_read_acquire(&req->state) & RTRS_REQ_STATE_MASK;
+
+		if (state == RTRS_REQ_POSTED &&
+		    time_after(jiffies, READ_ONCE(req->posted) + limit))
+			return true;
+	}
+	return false;
+}
 
 /**
  * rtrs_clt_req_release() - give back what a request holds

@@ -448,7 +448,7 @@ static long rtrs_clt_step_connecting(struct rtrs_clt_path *path)
 	path->reconnect_attempts = 0;
 	/* we and the server have a new life */
 	rtrs_clt_each_con(path, rtrs_clt_con_tell_peer);
-	return STEP_IDLE;
+	return STEP_AGAIN;
 }
 
 /* One more try of the same attempt, after a pause */
@@ -556,13 +556,30 @@ static long rtrs_clt_step_reconnecting(struct rtrs_clt_path *path)
 	return rtrs_clt_begin_attempt(path);
 }
 
+/*
+ * Heartbeats show that the server lives, not that it answers what it was asked.
+ * Returns how long to wait until the next look at the requests.
+ */
+static long rtrs_clt_watch_requests(struct rtrs_clt_path *path)
+{
+	unsigned long limit = READ_ONCE(path->clt->request_timeout_sec) * HZ;
+
+	if (!limit)
+		return STEP_IDLE;
+	if (rtrs_clt_has_overdue_req(path, limit)) {
+		rtrs_clt_path_error(path, -ETIMEDOUT, "a request was not answered in time");
+		return STEP_AGAIN;
+	}
+	return limit / 4;
+}
+
 static long rtrs_clt_step_connected(struct rtrs_clt_path *path)
 {
-	if (test_and_clear_bit(RTRS_WISH_HEARTBEAT, &path->wishes)) {
+	if (test_and_clear_bit(RTRS_WISH_SETTINGS, &path->wishes)) {
 		rtrs_stop_hb(&path->s);
 		rtrs_clt_path_start_hb(path);
 	}
-	return STEP_IDLE;
+	return rtrs_clt_watch_requests(path);
 }
 
 static long rtrs_clt_step_closing(struct rtrs_clt_path *path)
@@ -643,15 +660,16 @@ void rtrs_clt_path_start(struct rtrs_clt_path *path, unsigned long deadline)
 }
 
 /**
- * rtrs_clt_path_hb_changed() - tell a path that its session's heartbeat changed
+ * rtrs_clt_path_settings_changed() - tell a path that its session's heartbeat or
+ * request timeout has changed
  * @path: the path
  */
-void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path)
+void rtrs_clt_path_settings_changed(struct rtrs_clt_path *path)
 {
 	spin_lock_irq(&path->lock);
 	/* others look at the session when they come up */
 	if (path->state == RTRS_CLT_CONNECTED) {
-		set_bit(RTRS_WISH_HEARTBEAT, &path->wishes);
+		set_bit(RTRS_WISH_SETTINGS, &path->wishes);
 		rtrs_clt_path_kick(path);
 	}
 	spin_unlock_irq(&path->lock);

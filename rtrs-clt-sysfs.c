@@ -144,8 +144,9 @@ static struct sess_int_attr sess_attr_##_name = {				\
 
 SESS_INT_ATTR(max_reconnect_attempts, -1, 9999, NULL);
 SESS_INT_ATTR(reconnect_delay_sec, 0, 255, NULL);
-SESS_INT_ATTR(hb_interval_ms, 100, 60000, rtrs_clt_path_hb_changed);
-SESS_INT_ATTR(hb_missed_max, 1, 100, rtrs_clt_path_hb_changed);
+SESS_INT_ATTR(hb_interval_ms, 100, 60000, rtrs_clt_path_settings_changed);
+SESS_INT_ATTR(hb_missed_max, 1, 100, rtrs_clt_path_settings_changed);
+SESS_INT_ATTR(request_timeout_sec, 0, 3600, rtrs_clt_path_settings_changed);
 
 static ssize_t mpath_policy_show(struct device *dev, struct device_attribute *attr, char *page)
 {
@@ -230,6 +231,7 @@ static struct attribute *rtrs_clt_sess_attrs[] = {
 	&sess_attr_reconnect_delay_sec.attr.attr,
 	&sess_attr_hb_interval_ms.attr.attr,
 	&sess_attr_hb_missed_max.attr.attr,
+	&sess_attr_request_timeout_sec.attr.attr,
 	NULL
 };
 

@@ -209,6 +209,7 @@ enum rtrs_clt_req_flags {
  * @late:	answered, but something still holds it: counted in con->late
  * @nr_wr:	send queue entries reserved
  * @errno:	the server's answer, 0 or negative
+ * @posted:	time of posting, jiffies
  * @start:	time of submission, for the trace
  * @priv:	caller's argument of @conf
  * @conf:	confirmation
@@ -233,6 +234,7 @@ struct rtrs_clt_io_req {
 	bool late;
 	unsigned int nr_wr;
 	int errno;
+	unsigned long posted;
 	ktime_t start;
 	void *priv;
 	void (*conf)(void *priv, int errno);
@@ -341,8 +343,8 @@ enum rtrs_clt_path_wish {
 	RTRS_WISH_MANUAL,
 	/* connect at once, the link has come back */
 	RTRS_WISH_NOW,
-	/* the heartbeat's parameters have changed */
-	RTRS_WISH_HEARTBEAT,
+	/* the session's heartbeat or request timeout has changed */
+	RTRS_WISH_SETTINGS,
 	/* close, and never reconnect: the path is being removed */
 	RTRS_WISH_REMOVE,
 };
@@ -494,6 +496,7 @@ struct rtrs_clt_path_set {
  * @max_reconnect_attempts:	-1 is for ever
  * @hb_interval_ms:	heartbeat interval
  * @hb_missed_max:	heartbeats missed until a path is given up
+ * @request_timeout_sec:	seconds that a request may take, 0 for any
  * @lock:		protects the limits and the counting of paths that are up
  * @queue_depth:	permits; 0 until the first path was accepted
  * @max_io_size:	bytes of data in a request
@@ -532,6 +535,7 @@ struct rtrs_clt_sess {
 	int max_reconnect_attempts;
 	unsigned int hb_interval_ms;
 	unsigned int hb_missed_max;
+	unsigned int request_timeout_sec;
 
 	spinlock_t lock;	/* limits, link events */
 	u32 queue_depth;
@@ -643,7 +647,7 @@ void rtrs_clt_path_disconnect(struct rtrs_clt_path *path);
 int rtrs_clt_path_remove(struct rtrs_clt_path *path);
 int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr);
 void rtrs_clt_path_start_hb(struct rtrs_clt_path *path);
-void rtrs_clt_path_hb_changed(struct rtrs_clt_path *path);
+void rtrs_clt_path_settings_changed(struct rtrs_clt_path *path);
 
 /* rtrs-clt-set.c */
 
@@ -686,6 +690,7 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path);
 void rtrs_clt_free_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_io_submit(struct rtrs_clt_io_req *req);
+bool rtrs_clt_has_overdue_req(const struct rtrs_clt_path *path, unsigned long limit);
 void rtrs_clt_req_release(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err);
 bool rtrs_clt_recv_failed(struct rtrs_clt_con *con, const struct ib_wc *wc);

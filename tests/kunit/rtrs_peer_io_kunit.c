@@ -603,6 +603,35 @@ static void idle_test(struct kunit *test)
 	peer_stop(p);
 }
 
+/* The server's heart beats, but it has lost a request. Without a limit we wait. */
+static void overdue_test(struct kunit *test)
+{
+	struct peer *p = start_open(test, false, 2);
+	struct fs_script hold_first = hold;
+	struct peer_req *req;
+	int path;
+
+	hold_first.times = 1;
+	fake_srv_script(p->srv, &hold_first);
+	req = peer_submit(p, READ, PEER_DATA, RTRS_IO_CON);
+	KUNIT_EXPECT_FALSE_MSG(test, peer_wait(req, 1500), "there is no limit yet");
+	KUNIT_EXPECT_EQ(test, failed_path(p), -1);
+	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "request_timeout_sec", "1"));
+	KUNIT_ASSERT_TRUE_MSG(test, peer_wait(req, 2000), "the request hangs");
+	KUNIT_EXPECT_EQ(test, req->err, 0);
+	KUNIT_EXPECT_TRUE(test, peer_data_ok(req));
+	path = failed_path(p);
+	KUNIT_ASSERT_GE(test, path, 0);
+	peer_expect_reason(p, path, -ETIMEDOUT, "a request was not answered in time");
+	fake_srv_heal(p->srv);
+	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, path));
+	peer_expect_works(p);
+	/* and those who are answered are not overdue, however long the path is up */
+	msleep(1500);
+	KUNIT_EXPECT_TRUE(test, peer_path_is_up(p, 0) && peer_path_is_up(p, 1));
+	peer_stop(p);
+}
+
 static const struct up_row {
 	const char *desc;
 	struct fs_script script;
@@ -661,6 +690,7 @@ static struct kunit_case io_kunit_cases[] = {
 	KUNIT_CASE_PARAM(close_busy_test, modes_gen_params),
 	KUNIT_CASE(bogus_ack_test),
 	KUNIT_CASE(idle_test),
+	KUNIT_CASE(overdue_test),
 	KUNIT_CASE_PARAM(up_test, up_gen_params),
 	{}
 };

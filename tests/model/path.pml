@@ -50,7 +50,7 @@ mtype:path_state state = RTRS_CLT_CONNECTING;
 bit kicked;
 bit RTRS_WISH_MANUAL;
 bit RTRS_WISH_NOW;
-bit RTRS_WISH_HEARTBEAT;
+bit RTRS_WISH_SETTINGS;
 bit RTRS_WISH_REMOVE;
 bit result_ok;
 /*
@@ -580,7 +580,7 @@ end:	do
 			:: now == RTRS_CLT_RECONNECTING -> step_reconnecting(again, delay, ok)
 			:: now == RTRS_CLT_CONNECTED ->
 				if
-				:: RTRS_WISH_HEARTBEAT -> RTRS_WISH_HEARTBEAT = 0; USE_HCA
+				:: RTRS_WISH_SETTINGS -> RTRS_WISH_SETTINGS = 0; USE_HCA
 				:: else
 				fi
 			:: now == RTRS_CLT_CLOSING -> step_closing(ok)
@@ -822,10 +822,10 @@ end:	do
 		:: ok -> ok = 0; KICK_OUTSIDE
 		:: else
 		fi
-	/* rtrs_clt_path_hb_changed() */
+	/* rtrs_clt_path_settings_changed() */
 	:: d_step { nudges > 0 && published && !paths_mutex && state == RTRS_CLT_CONNECTED ->
 		nudges--;
-		RTRS_WISH_HEARTBEAT = 1;
+		RTRS_WISH_SETTINGS = 1;
 		kick()
 	   }
 	od

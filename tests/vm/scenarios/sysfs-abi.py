@@ -22,6 +22,7 @@ SESSION_FILES = {
     "reconnect_delay_sec": ("644", r"30\n"),
     "hb_interval_ms": ("644", r"5000\n"),
     "hb_missed_max": ("644", r"5\n"),
+    "request_timeout_sec": ("644", r"0\n"),
 }
 PATH_FILES = {
     "hca_name": ("444", r"rxe{n}\n"),
@@ -50,6 +51,7 @@ NUMBERS = {
     "reconnect_delay_sec": (0, 255),
     "hb_interval_ms": (100, 60000),
     "hb_missed_max": (1, 100),
+    "request_timeout_sec": (0, 3600),
 }
 NO_NUMBER = {"\n": errno.EINVAL, "abc": errno.EINVAL, "5 5": errno.EINVAL, "5x": errno.EINVAL,
              "0x10": errno.EINVAL, "5\n6": errno.EINVAL, "1.5": errno.EINVAL,
