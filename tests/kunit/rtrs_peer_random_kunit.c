@@ -38,7 +38,7 @@
 #define CONF_MS 400
 
 /* With this one the test has found wrong data when paths still shared chunks. */
-static unsigned long random_seed = 3008804681;
+static unsigned long random_seed = 3008804681U;
 module_param(random_seed, ulong, 0444);
 MODULE_PARM_DESC(random_seed, "Seed of the random server (0: draws one)");
 
