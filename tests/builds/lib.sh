@@ -6,6 +6,8 @@
 
 # Called by make or not, it is to be the same
 unset MAKEFLAGS MAKELEVEL MFLAGS
+# Where Debian puts what a user's PATH may lack
+PATH=$PATH:/usr/sbin:/sbin
 
 cache=${RTRS_CACHE:-$HOME/.cache/rtrs}/builds
 work=$top/build/builds
