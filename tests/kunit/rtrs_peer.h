@@ -101,5 +101,7 @@ bool peer_wait_path(struct peer *p, unsigned int path, bool up, unsigned int ms)
 void peer_expect_reason(struct peer *p, unsigned int path, int err, const char *why);
 int peer_reconnect(struct peer *p, unsigned int path);
 int peer_add_path(struct peer *p, unsigned int link);
+int peer_add_path_with(struct peer *p, unsigned int link, unsigned int (*before)(void),
+		       void (*after)(unsigned int taken));
 
 #endif /* RTRS_PEER_H */

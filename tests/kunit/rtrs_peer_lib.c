@@ -33,7 +33,8 @@ struct peer_msg {
 static struct rdma_cm_id *peer_id[PEER_LINKS];
 static struct path peer_root;
 static unsigned int peer_tag;
-static unsigned int peer_good_ms;
+/* What a good attempt to connect takes; at first a guess, since the first is slow */
+static unsigned int peer_good_ms = 100 * PEER_SCALE;
 
 /* 10.0.LINK.1, where client and server are */
 static void peer_addr(struct sockaddr_storage *ss, unsigned int link, u16 port)
@@ -476,6 +477,29 @@ int peer_add_path(struct peer *p, unsigned int link)
 
 	snprintf(val, sizeof(val), "ip:10.0.%u.1@ip:10.0.%u.1", link, link);
 	return peer_sess_write(p, "add_path", val);
+}
+
+/* The same; before() and after() enclose the write, but not what prepares it. */
+int peer_add_path_with(struct peer *p, unsigned int link, unsigned int (*before)(void),
+		       void (*after)(unsigned int taken))
+{
+	char *name = sess_file(p, "add_path");
+	struct file *file;
+	loff_t pos = 0;
+	unsigned int taken;
+	char val[64];
+	ssize_t n;
+
+	KUNIT_ASSERT_NOT_NULL(p->test, name);
+	file = file_open_root(&peer_root, name, O_WRONLY, 0);
+	kfree(name);
+	KUNIT_ASSERT_FALSE(p->test, IS_ERR(file));
+	snprintf(val, sizeof(val), "ip:10.0.%u.1@ip:10.0.%u.1", link, link);
+	taken = before();
+	n = kernel_write(file, val, strlen(val), &pos);
+	after(taken);
+	filp_close(file, NULL);
+	return n < 0 ? n : 0;
 }
 
 /*
