@@ -354,7 +354,7 @@ def kunit_modules(modules):
     return sorted((n for n in needs if "kunit" in needs[n]), key=rank)
 
 
-def run_kunit(setup, report, limit=300):
+def run_kunit(setup, report, limit=600):
     """Load every module with KUnit suites in it, report each test."""
     machines = Machines(setup, TOP / "build/vm" / f"kunit-{setup.name}")
     timer = threading.Timer(limit * setup.scale, machines.kill)
@@ -375,7 +375,8 @@ def run_kunit(setup, report, limit=300):
         timer.cancel()
         machines.close()
     log, ended = vm.boots[-1]
-    checks = verdict.kunit_checks(log.read_text(errors="replace"), setup.source)
+    text = log.read_text(errors="replace")
+    checks = [*verdict.kunit_checks(text, setup.source), verdict.hostile_check(text)]
     if error:
         checks.append(Check("runs to its end", "FAIL", error))
     checks.append(verdict.console_check(log, ended))

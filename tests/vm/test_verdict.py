@@ -170,6 +170,13 @@ class Kunit(unittest.TestCase):
         text = log("kunit-fail").partition("    not ok 2")[0]
         self.assertIn(("kt loads", "FAIL"), self.results(text))
 
+    def test_hostile_cases(self):
+        text = ("[    1.0]     # Subtest: rtrs_peer_io\n[    1.1]         # Subtest: io_test\n"
+                "[    2.0] # Totals: pass:119 fail:1 skip:0 total:{}\n"
+                "[    3.0]     # Subtest: rtrs_addr\n[    4.0] # Totals: pass:94 total:94\n")
+        results = [verdict.hostile_check(text.format(n)).result for n in (120, 119)]
+        self.assertEqual(results, ["PASS", "FAIL"])
+
     def test_no_suite_in_a_module(self):
         text = "[    1.2] vm: load kt\n[    1.3] vm: loaded kt\n"
         self.assertIn("FAIL", [result for _, result in self.results(text)])

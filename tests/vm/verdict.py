@@ -174,3 +174,16 @@ def kunit_checks(text, kernel_source):
     if not checks:
         checks.append(Check("KUnit modules", "FAIL", "none was loaded"))
     return checks
+
+
+def hostile_check(text, wanted=120):
+    """Whether the log of all KUnit modules shows as many cases in front of the fake
+    server as there are to be; their number is told."""
+    suite, cases = "", 0
+    for line in text.splitlines():
+        if match := re.search(r"\]     # Subtest: (\w+)$", line):
+            suite = match[1]
+        elif match := re.search(r"\] # Totals: .* total:(\d+)$", line):
+            cases += int(match[1]) if suite.startswith("rtrs_peer_") else 0
+    return Check(f"{cases} cases in front of the fake server",
+                 "PASS" if cases >= wanted else "FAIL", f"{wanted} are wanted")
