@@ -47,7 +47,6 @@ static void bench_fill(struct bench_slot *slot)
 		for (k = 0; k < sg->length / sizeof(*data); k++, word = rtrs_bench_next(word))
 			data[k] = word;
 	}
-	slot->poisoned = false;
 }
 
 /* Is in the buffer what was last written to the block? */
@@ -70,7 +69,6 @@ static void bench_poison(struct bench_slot *slot)
 
 	for_each_sg(slot->sg, sg, nr, i)
 		memset(sg_virt(sg), RTRS_BENCH_POISON, sg->length);
-	slot->poisoned = true;
 }
 
 static bool bench_is_poisoned(struct bench_slot *slot)
@@ -121,6 +119,7 @@ static void bench_prepare(struct bench_slot *slot)
 		pr_err("block %u: the buffer was written to after the confirmation\n",
 		       slot->block);
 	}
+	slot->poisoned = false;
 	if (!params->verify)
 		return;
 	if (slot->dir == WRITE)
@@ -150,8 +149,10 @@ static void bench_confirm(void *priv, int errno)
 
 	slot->end_ns = ktime_get_ns();
 	slot->errno = errno;
-	if (run->params.poison && slot->dir == WRITE)
+	if (run->params.poison && slot->dir == WRITE) {
 		bench_poison(slot);
+		slot->poisoned = true;
+	}
 	rtrs_clt_put_permit(run->bench->sess, slot->permit);
 	/* the thread may end the run as soon as it has the slot, see bench_free() */
 	rcu_read_lock();
@@ -245,8 +246,10 @@ static void bench_finish(struct bench_slot *slot)
 		thread->stats.corrupt++;
 		pr_err("block %u does not hold generation %u\n", slot->block, slot->gen);
 	}
-	if (run->params.poison && slot->dir == READ)
+	if (run->params.poison && slot->dir == READ) {
 		bench_poison(slot);
+		slot->poisoned = true;
+	}
 	if (slot->errno)
 		bench_rest(run);
 }

@@ -34,13 +34,19 @@ static uint store_mb = 16;
 module_param(store_mb, uint, 0444);
 MODULE_PARM_DESC(store_mb, "Size of the store, 1 to 1024 MiB (default 16)");
 
+static uint forget;
+module_param(forget, uint, 0644);
+MODULE_PARM_DESC(forget, "Do not keep every so many'th block, which the client must find out; 0: keep all (default)");
+
 /**
  * struct bench_sess - a session, the argument of our handlers
  * @name: how the client calls it
- * @corrupt: blocks that arrived with something else in them than was said
+ * @written: blocks that were to be kept
+ * @corrupt: those that arrived with something else in them than was said
  */
 struct bench_sess {
 	char		name[NAME_MAX];
+	atomic_t	written;
 	atomic_t	corrupt;
 };
 
@@ -96,6 +102,8 @@ static int bench_write(struct bench_sess *sess, const struct rtrs_bench_msg *msg
 	block = bench_block(le64_to_cpu(msg->block), len);
 	if (!block || len % sizeof(word))
 		return -EINVAL;
+	if (forget && !(atomic_inc_return(&sess->written) % forget))
+		return 0;
 	/* first copy, then look: what is kept is what was found right */
 	memcpy(block, data, len);
 	if (rtrs_bench_check(block, len, &word))

@@ -17,6 +17,7 @@
 #include <linux/netdevice.h>
 #include <linux/skbuff.h>
 #include <linux/string.h>
+#include <net/net_namespace.h>
 
 #include "rtrs-bench.h"
 
@@ -48,6 +49,7 @@ static int watch_packet(struct sk_buff *skb, struct net_device *dev, struct pack
 static struct packet_type watch_type = {
 	.type = htons(ETH_P_ALL),
 	.func = watch_packet,
+	.af_packet_net = &init_net,
 };
 
 static int __init rtrs_bench_watch_init(void)

@@ -43,7 +43,7 @@ def run(t):
             show(found)
         with t.check(f"always_invalidate={mode}: one link cut meanwhile, no error"):
             t.client.run(f"echo {int(100 * t.scale)} >/sys/class/rtrs-client/ulp/hb_interval_ms")
-            job = ulp.start(t, rw="mixed", verify=1, poison=1, depth=8, cpus=2,
+            job = ulp.start(t, rw="mixed", verify=1, depth=8, cpus=2,
                             ms=int(2500 * t.scale))
             t.client.run(f"sleep {0.3 * t.scale}")
             links.cut(t, 0)
@@ -52,5 +52,9 @@ def run(t):
             found = ulp.result(job)
             links.heal(t, 0)
         show(found)
+        with t.check(f"always_invalidate={mode}: a block that the server does not keep is found"):
+            t.server.run("echo 10 >/sys/module/rtrs_bench_server/parameters/forget")
+            found = ulp.report(ulp.start(t, rw="mixed", verify=1, depth=4, count=100, ms=30000))
+            assert found["corrupt"] and not found["errors"], found
         with t.check(f"always_invalidate={mode}: close, unload"):
             ulp.down(t)
