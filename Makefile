@@ -112,3 +112,10 @@ clean:		## remove everything built here (the kernel cache stays)
 .PHONY: fuzz
 fuzz:		## random servers until somebody stops it, or it fails (SEED=, STEPS=, FLAVOUR=)
 	@tests/kunit/run fuzz --flavour $(FLAVOUR) --seed $(or $(SEED),0) --steps $(or $(STEPS),10000)
+
+.PHONY: coverage check-kcsan
+coverage:	## lines that the suites and scenarios execute, by file
+	@tests/coverage/run
+
+check-kcsan:	## the suites, and some scenarios, under the detector of data races
+	@tests/kunit/run kcsan
