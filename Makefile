@@ -63,7 +63,7 @@ check-debian:	## our modules at work on the kernels of Debian 12 and of its back
 
 check-arm64:	## the KUnit suites on an arm64 kernel under emulation (builds one first)
 	@$(VM)/install tests/builds/packages
-	@tests/builds/arm64
+	@tests/builds/kunit arm64
 
 check-docs:	## are man pages and documents well made, is each command in them run by a test
 	@$(VM)/install tests/docs/packages
