@@ -27,7 +27,8 @@
  *
  * IO connections: 537 ms, what the RDMA CM takes for RoCE, so 1.6 s. Not less:
  * on rxe a queue pair with registered memory does not survive to repeat a
- * request that was just slow. The service connection queues nothing up: 0.5 s.
+ * request that was just slow. The service connection: 0.5 s, since what goes over
+ * it is what a user waits for who unmaps a disk whose server is gone.
  */
 #define IO_ACK_TIMEOUT 17
 #define IO_RETRIES 2

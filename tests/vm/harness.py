@@ -100,11 +100,11 @@ class Setup:
 class Machines:
     """The virtual machines of a run and its folder. Nothing outlives it."""
 
-    def __init__(self, setup, folder, smp=None, memory=None):
+    def __init__(self, setup, folder, smp=None, append=None):
         self.setup = setup
         self.folder = Path(folder)
         self.smp = smp or {}            # CPUs of a role that has not 2
-        self.memory = memory or MEMORY[setup.flavour]
+        self.append = append or {}      # more of a role's kernel command line
         self.vms = {}
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
@@ -115,8 +115,8 @@ class Machines:
         initrd = self.tmp / f"{role}.cpio"
         modules = self.setup.image(initrd, role)
         vm = qemu.VM(role, self.setup.kernel, initrd, self.folder, smp=self.smp.get(role, 2),
-                     memory=self.memory, links=links, scale=self.setup.scale,
-                     append=BOOT[self.setup.flavour])
+                     memory=MEMORY[self.setup.flavour], links=links, scale=self.setup.scale,
+                     append=f"{BOOT[self.setup.flavour]} {self.append.get(role, '')}")
         vm.modules = modules
         self.vms[role] = vm
         return vm
@@ -278,7 +278,8 @@ class Scenario:
         """Run it and report each check; True when all is well. What the scenario
         returned is left in .result."""
         folder = TOP / "build/vm" / f"{self.name}-{setup.name}"
-        machines = Machines(setup, folder, self.smp)
+        machines = Machines(setup, folder, self.smp, self.append)
+        self.append = getattr(self.module, "append", None)
         t = Test(machines, report)
         timed_out = threading.Event()
 
