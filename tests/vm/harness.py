@@ -157,14 +157,21 @@ class Test:
         self.client = self.server = None
         self.results = []
         self._report = report
+        self._marks = []
+
+    def settle(self):
+        """Wait for the last marks on the consoles, which must come before the end
+        marker. A machine may have died meanwhile."""
+        for job in self._marks:
+            with contextlib.suppress(qemu.VMError):
+                job.wait()
 
     @contextlib.contextmanager
     def check(self, name, fatal=True):
         """One check: passed when its body ends without an exception. After a fatal
         one has failed, the scenario ends."""
-        for vm in self.vms():
-            if vm.running():
-                vm.spawn(f"echo {shlex.quote(f'vm: check {name}')} >/dev/kmsg")
+        self._marks = [vm.spawn(f"echo {shlex.quote(f'vm: check {name}')} >/dev/kmsg")
+                       for vm in self.vms() if vm.running()]
         start = time.monotonic()
         result = Check(name, "FAIL")
         try:
@@ -272,6 +279,7 @@ class Scenario:
         self.limit = self.module.limit                  # seconds, before scaling
         self.flavours = getattr(self.module, "flavours", ("fast", "debug"))
         self.smp = getattr(self.module, "smp", None)
+        self.append = getattr(self.module, "append", None)
         self.result = None
 
     def run(self, setup, report):
@@ -279,7 +287,6 @@ class Scenario:
         returned is left in .result."""
         folder = TOP / "build/vm" / f"{self.name}-{setup.name}"
         machines = Machines(setup, folder, self.smp, self.append)
-        self.append = getattr(self.module, "append", None)
         t = Test(machines, report)
         timed_out = threading.Event()
 
@@ -300,6 +307,7 @@ class Scenario:
             if t.client is not t.server:
                 t.client.run("; ".join(f"meet {n} {HOST['server']}" for n in range(LINKS)))
             self.result = self.module.run(t)
+            t.settle()
             running = [vm for vm in t.vms() if vm.running()]
             for vm in running:
                 vm.finish()
