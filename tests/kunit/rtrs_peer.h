@@ -73,6 +73,7 @@ extern const size_t peer_msg_len;
 int peer_suite_init(struct kunit_suite *suite);
 void peer_suite_exit(struct kunit_suite *suite);
 
+struct ib_device *peer_hca(unsigned int link);
 struct peer *peer_start(struct kunit *test, const struct peer_mode *mode);
 void peer_stop(struct peer *p);
 

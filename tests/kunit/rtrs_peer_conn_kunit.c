@@ -9,6 +9,7 @@
  * behaviour, add a row.
  */
 #include <linux/ktime.h>
+#include <rdma/ib_verbs.h>
 
 #include "rtrs_peer.h"
 
@@ -354,6 +355,17 @@ static void open_limit_test(struct kunit *test)
 	peer_stop(p);
 }
 
+/* That a path is there already shows when its source is resolved, if none was given. */
+static void twin_test(struct kunit *test)
+{
+	struct peer *p = peer_start(test, &(struct peer_mode){});
+
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	KUNIT_EXPECT_EQ(test, -EEXIST, peer_sess_write(p, "add_path", "ip:10.0.0.1"));
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
 /* Nobody listens there at all. */
 static void no_listener_test(struct kunit *test)
 {
@@ -367,12 +379,90 @@ static void no_listener_test(struct kunit *test)
 	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), limit + 1000 * PEER_SCALE);
 }
 
+/*
+ * HCAs that can do less than rxe: refused, or used within their limits
+ */
+
+static void short_queues(struct ib_device_attr *attrs)
+{
+	attrs->max_qp_wr = 64;
+}
+
+static void one_segment(struct ib_device_attr *attrs)
+{
+	attrs->max_send_sge = 1;
+}
+
+static void three_segments(struct ib_device_attr *attrs)
+{
+	attrs->max_send_sge = 3;
+}
+
+static void no_registration(struct ib_device_attr *attrs)
+{
+	attrs->device_cap_flags &= ~IB_DEVICE_MEM_MGT_EXTENSIONS;
+}
+
+static void two_pages(struct ib_device_attr *attrs)
+{
+	attrs->max_fast_reg_page_list_len = 2;
+}
+
+/* err: of the open; two_err and three_err: of requests of so many pages */
+static const struct hca_row {
+	const char *desc;
+	void (*spoil)(struct ib_device_attr *attrs);
+	int err;
+	int two_err;
+	int three_err;
+} hca_rows[] = {
+	{ "queues of 64 entries", short_queues, -EOPNOTSUPP },
+	{ "sends of one segment", one_segment, -EOPNOTSUPP },
+	{ "sends of three segments", three_segments },
+	{ "no registration by work request", no_registration, -EOPNOTSUPP },
+	{ "registrations of two pages", two_pages, 0, 0, -EMSGSIZE },
+};
+
+KUNIT_ARRAY_PARAM_DESC(hca, hca_rows, desc);
+
+/* Also when the test was broken off */
+static void mend_hca(void *attrs)
+{
+	peer_hca(0)->attrs = *(struct ib_device_attr *)attrs;
+}
+
+static void hca_test(struct kunit *test)
+{
+	const struct hca_row *row = test->param_value;
+	struct peer *p = peer_start(test, &(struct peer_mode){});
+	struct ib_device_attr *attrs = kunit_kzalloc(test, sizeof(*attrs), GFP_KERNEL);
+
+	KUNIT_ASSERT_NOT_NULL(test, attrs);
+	*attrs = peer_hca(0)->attrs;
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, mend_hca, attrs));
+	row->spoil(&peer_hca(0)->attrs);
+	KUNIT_ASSERT_EQ(test, row->err, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	if (!row->err) {
+		KUNIT_EXPECT_EQ(test, row->two_err, peer_do(p, WRITE, 2 * PAGE_SIZE));
+		KUNIT_EXPECT_EQ(test, row->two_err, peer_do(p, READ, 2 * PAGE_SIZE));
+		KUNIT_EXPECT_EQ(test, row->three_err, peer_do(p, WRITE, 3 * PAGE_SIZE));
+		KUNIT_EXPECT_EQ(test, row->three_err, peer_do(p, READ, 3 * PAGE_SIZE));
+		peer_close(p);
+	}
+	kunit_release_action(test, mend_hca, attrs);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
 static struct kunit_case conn_cases[] = {
 	KUNIT_CASE_PARAM(open_test, conn_gen_params),
 	KUNIT_CASE_PARAM(reconnect_test, conn_gen_params),
 	KUNIT_CASE_PARAM(limit_test, limit_gen_params),
 	KUNIT_CASE(open_limit_test),
+	KUNIT_CASE(twin_test),
 	KUNIT_CASE(no_listener_test),
+	KUNIT_CASE_PARAM(hca_test, hca_gen_params),
 	{}
 };
 

@@ -192,6 +192,12 @@ void peer_suite_exit(struct kunit_suite *suite)
 	path_put(&peer_root);
 }
 
+/* The HCA of a link */
+struct ib_device *peer_hca(unsigned int link)
+{
+	return peer_id[link]->device;
+}
+
 static const enum rdma_restrack_type peer_res[] = {
 	RDMA_RESTRACK_PD, RDMA_RESTRACK_CQ, RDMA_RESTRACK_QP, RDMA_RESTRACK_CM_ID,
 	RDMA_RESTRACK_MR,
