@@ -38,7 +38,8 @@ vm:		## run VM scenarios (T="NAME...", FLAVOUR=fast|debug, CLIENT=ours|upstream,
 vm-list:	## list the VM scenarios
 	@$(VM)/run list
 
-report:		## draw a failover to build/report (SVG and PNG; needs gnuplot)
+report:		## draw a failover to build/report, SVG and PNG (installs what it needs)
+	@$(VM)/install tests/bench/packages
 	@$(VM)/run picture
 
 soak:		## half an hour of random cuts under verified IO (SECONDS=, SEED=)
