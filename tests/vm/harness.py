@@ -222,20 +222,29 @@ class Test:
     def fio(self, device, mib=8, **options):
         """Start fio on the first mib MiB (fewer on a slow kernel) of a block device
         of the client, return a FioJob. What it writes is verified, unless the options
-        say otherwise."""
+        say otherwise: some writes later, since a job of limited time would never come
+        to a phase of its own for that."""
         settings = {"name": "fio", "filename": f"/dev/{device}", "direct": 1,
                     "ioengine": "libaio", "iodepth": 16, "bs": "4k", "rw": "randwrite",
                     "size": f"{max(1, int(mib / self.scale))}m", "verify": "crc32c",
-                    "verify_fatal": 1, "output-format": "json", **options}
+                    "verify_fatal": 1, "verify_backlog": 32, "output-format": "json",
+                    **options}
+        # each write is read back at least; a mixed job reads as much of its own besides
+        per_write = 0
+        if settings["verify"]:
+            per_write = 1.4 if settings["rw"].endswith("rw") else 0.5
+        else:
+            settings["verify_backlog"] = None
         args = " ".join(f"--{k}={v}" for k, v in settings.items() if v is not None)
-        return FioJob(self.client.spawn(f"fio {args}"))
+        return FioJob(self.client.spawn(f"fio {args}"), per_write)
 
 
 class FioJob:
     """fio at work; wait() gives what it measured, or raises."""
 
-    def __init__(self, job):
+    def __init__(self, job, per_write):
         self.job = job
+        self.per_write = per_write      # reads for a write, less some
 
     def wait(self, timeout=60):
         output = self.job.wait(timeout)
@@ -243,6 +252,9 @@ class FioJob:
         if data["error"]:
             raise AssertionError(f"fio: error {data['error']}: {output[:output.index('{')]}")
         sides = [data[side] for side in ("read", "write")]
+        reads, writes = (side["total_ios"] for side in sides)
+        if reads < writes * self.per_write:
+            raise AssertionError(f"fio: {writes} writes, and {reads} reads to verify them")
         return {"read_iops": sides[0]["iops"], "write_iops": sides[1]["iops"],
                 "ios": sum(side["total_ios"] for side in sides),
                 "read": sides[0]["io_bytes"], "written": sides[1]["io_bytes"],
