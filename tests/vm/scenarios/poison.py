@@ -46,16 +46,17 @@ def run(t):
         ulp.run(t, rw="write", depth=8, ms=int(1000 * t.scale), **BLOCKS)
         assert ulp.run(t, rw="read", depth=8, ms=int(500 * t.scale), **BLOCKS)["writes"] == 0
     for name, machines, how, options, counters in LOSSES:
-        lonely = "pause_us" in options
-        if not lonely:
+        if "pause_us" not in options:
             options = {**options, "ms": int(options["ms"] * t.scale)}
+        # the debug kernel may take so long that a link seems to be silent
+        steady = "pause_us" not in options and t.flavour == "fast"
         for link in range(2):
             links.spoil(t, link, how, [getattr(t, machine) for machine in machines])
         before, lost = count(t.server, counters), lost_paths(t)
-        with t.check(f"writes, {name}: no error{'' if lonely else ', no path lost'}"):
+        with t.check(f"writes, {name}: no error{', no path lost' * steady}"):
             found = ulp.run(t, rw="write", **options, **BLOCKS)
             repeated = count(t.server, counters) - before
-            assert lonely or lost_paths(t) == lost, t.client.run("dmesg | grep 'is lost'")
+            assert not steady or lost_paths(t) == lost, t.client.run("dmesg | grep 'is lost'")
         with t.check(f"writes, {name}: some of them were repeated"):
             assert repeated > 0, repeated
         for link in range(2):
