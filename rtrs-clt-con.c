@@ -508,7 +508,7 @@ err:
 }
 
 /**
- * rtrs_clt_connect_cons() - bring up all connections of a path
+ * rtrs_clt_connect_cons() - bring up all connections of a path, and its slots
  * @path: path in its worker, CONNECTING
  *
  * First cid 0, then all others, a few of them at a time, under path->deadline.
@@ -530,6 +530,12 @@ int rtrs_clt_connect_cons(struct rtrs_clt_path *path)
 			if (err)
 				return err;
 			next++;
+		}
+		/* while the others are on their way; nothing to do the second time */
+		err = up ? rtrs_clt_alloc_reqs(path) : 0;
+		if (err) {
+			rtrs_clt_path_error(path, err, "no memory for request slots");
+			return err;
 		}
 		err = rtrs_clt_wait(path, rtrs_clt_more_cons_up, up);
 		if (err)

@@ -572,11 +572,6 @@ static int init_path(struct rtrs_clt_path *clt_path)
 	err = rtrs_clt_connect_cons(clt_path);
 	if (err)
 		return err;
-	err = rtrs_clt_alloc_reqs(clt_path);
-	if (err) {
-		rtrs_clt_path_error(clt_path, err, "no memory for request slots");
-		return err;
-	}
 	err = rtrs_clt_exchange_info(clt_path);
 	if (err)
 		return err;
