@@ -20,6 +20,12 @@
 #define DEFAULT_HB_MS 5000
 #define BACKLOG 64
 
+/*
+ * 1 s until something is sent again (4.096 us * 2^18): on rxe that breaks a queue
+ * pair on which memory was registered meanwhile, and a busy machine may be slow.
+ */
+#define ACK_TIMEOUT 18
+
 /* Remembers the first thing that a client did wrong. */
 void fs_complain(struct fake_srv *srv, const char *what)
 {
@@ -416,7 +422,8 @@ static int fs_con_create_qp(struct fs_con *con)
 	}
 	attr.send_cq = con->scq;
 	attr.recv_cq = con->rcq;
-	err = rdma_create_qp(con->id, path->pd, &attr);
+	err = rdma_set_ack_timeout(con->id, ACK_TIMEOUT);
+	err = err ?: rdma_create_qp(con->id, path->pd, &attr);
 	if (err)
 		return err;
 	con->qp = con->id->qp;

@@ -3,6 +3,7 @@
  * KUnit tests of the whole client in front of a server that behaves well
  */
 #include <linux/delay.h>
+#include <linux/uio.h>
 
 #include "rtrs_peer.h"
 
@@ -55,15 +56,16 @@ static void good_test(struct kunit *test)
 }
 
 /*
- * On a slow kernel no reads on connection 0: its ACK timeout of 134 ms is passed
- * there, and to repeat a request behind which memory was registered, which to rxe
- * means to register it again, breaks its queue pair.
+ * Reads on connection 0 have no data here: its ACK timeout of 134 ms passes on a
+ * busy machine, and to repeat a request behind which memory was registered means
+ * to rxe to register it again, which breaks the queue pair.
  */
-static enum rtrs_clt_con_type burst_con(unsigned int i)
+static void burst_submit(struct peer *p, unsigned int i)
 {
-	if (i % 3 || (PEER_SCALE > 1 && i & 1))
-		return RTRS_IO_CON;
-	return RTRS_ADMIN_CON;
+	bool admin = i % 3 == 0, read = i & 1;
+
+	peer_submit(p, read ? READ : WRITE, admin && read ? 0 : 4096,
+		    admin ? RTRS_ADMIN_CON : RTRS_IO_CON);
 }
 
 /* As many at once as there are permits, on all kinds of connections */
@@ -78,7 +80,7 @@ static void burst_test(struct kunit *test)
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, row->paths, PEER_CONNECT_MS * PEER_SCALE));
 	for (round = 0; round < 5; round++) {
 		for (i = 0; i < depth; i++)
-			peer_submit(p, i & 1 ? READ : WRITE, 4096, burst_con(i));
+			burst_submit(p, i);
 		list_for_each_entry(req, &p->reqs, entry) {
 			KUNIT_ASSERT_TRUE(test, peer_wait(req, 5000));
 			KUNIT_EXPECT_EQ(test, req->err, 0);
@@ -121,10 +123,65 @@ static void room_test(struct kunit *test)
 	peer_stop(p);
 }
 
+/* nr elements of sg_len bytes each, while the request speaks of len */
+static const struct lie_row {
+	const char *desc;
+	int dir;
+	size_t len;
+	unsigned int nr;
+	size_t sg_len;
+} lie_rows[] = {
+	{ "data to write and none there", WRITE, 4096, 0, 0 },
+	{ "data to read and no place for them", READ, 4096, 0, 0 },
+	{ "write of more than there is", WRITE, 4096, 1, 2048 },
+	{ "read of more than there is room for", READ, 4096, 1, 2048 },
+	{ "write of less than there is", WRITE, 4096, 2, 4096 },
+	{ "read of less than there is room for", READ, 4096, 2, 4096 },
+	{ "write from an empty element", WRITE, 0, 1, 0 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(lie, lie_rows, desc);
+
+static void count_conf(void *priv, int err)
+{
+	atomic_inc(priv);
+}
+
+/* A caller that lies about its data is refused, and nothing is left of it. */
+static void lie_test(struct kunit *test)
+{
+	const struct lie_row *row = test->param_value;
+	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = true });
+	static atomic_t confs;
+	struct rtrs_clt_req_ops ops = { .priv = &confs, .conf_fn = count_conf };
+	void *page = kunit_kzalloc(test, 2 * PAGE_SIZE, GFP_KERNEL);
+	struct rtrs_permit *permit;
+	struct scatterlist sg[2];
+	char msg[8] = "message";
+	struct kvec vec = { msg, sizeof(msg) };
+	unsigned int i;
+
+	KUNIT_ASSERT_NOT_NULL(test, page);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	sg_init_table(sg, max(row->nr, 1U));
+	for (i = 0; i < row->nr; i++)
+		sg_set_buf(&sg[i], page + i * PAGE_SIZE, row->sg_len);
+	atomic_set(&confs, 0);
+	permit = rtrs_clt_get_permit(p->clt, RTRS_IO_CON, RTRS_PERMIT_NOWAIT);
+	KUNIT_ASSERT_NOT_NULL(test, permit);
+	KUNIT_EXPECT_EQ(test, -EINVAL, rtrs_clt_request(row->dir, &ops, p->clt, permit, &vec, 1,
+							row->len, sg, row->nr));
+	rtrs_clt_put_permit(p->clt, permit);
+	peer_expect_works(p);
+	peer_stop(p);
+	KUNIT_EXPECT_EQ(test, 0, atomic_read(&confs));
+}
+
 static struct kunit_case good_cases[] = {
 	KUNIT_CASE_PARAM(good_test, good_gen_params),
 	KUNIT_CASE_PARAM(burst_test, good_gen_params),
 	KUNIT_CASE_PARAM(room_test, room_gen_params),
+	KUNIT_CASE_PARAM(lie_test, lie_gen_params),
 	{}
 };
 
