@@ -62,8 +62,9 @@ def run(t):
         for link in range(2):
             links.heal(t, link)
         with t.check(f"writes, {name}: read back, each block holds the last of them"):
-            back = ulp.run(t, rw="read", depth=8, ms=int(500 * t.scale), **BLOCKS)
-            assert back["reads"] >= BLOCKS["blocks"] and not back["writes"], back
+            back = ulp.run(t, rw="read", depth=8, count=4 * BLOCKS["blocks"], ms=30000,
+                           **BLOCKS)
+            assert back["reads"] == 4 * BLOCKS["blocks"] and not back["writes"], back
         with t.check(f"writes, {name}: no poison has left the machine"):
             large, poisoned = (int(t.client.run(f"cat {ulp.WATCH}/{name}"))
                                for name in ("large", "poisoned"))
