@@ -570,6 +570,7 @@ static struct kunit_suite rtrs_clt_selectors_suite = {
 
 #include "rtrs_clt_permits_kunit.c"
 #include "rtrs_clt_calls_kunit.c"
+#include "rtrs_clt_stats_kunit.c"
 
 kunit_test_suites(&rtrs_clt_states_suite, &rtrs_clt_selectors_suite, &rtrs_clt_permits_suite,
-		  &rtrs_clt_events_suite, &rtrs_clt_calls_suite);
+		  &rtrs_clt_events_suite, &rtrs_clt_calls_suite, &rtrs_clt_stats_suite);
