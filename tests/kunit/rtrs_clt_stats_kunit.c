@@ -40,10 +40,11 @@ static void hole_test(struct kunit *test)
 	struct rtrs_clt_path *path = add_path(test, 'a', RTRS_CLT_CONNECTED);
 	struct rtrs_clt_con *con = to_clt_con(path->s.con[1]);
 	unsigned int here = cpumask_first(cpu_online_mask);
-	unsigned int hole = find_first_zero_bit(cpumask_bits(cpu_possible_mask), NR_CPUS);
+	unsigned int hole = find_first_zero_bit(cpumask_bits(cpu_possible_mask),
+						nr_cpumask_bits);
 	unsigned int cpu;
 
-	if (hole == NR_CPUS)
+	if (hole == nr_cpumask_bits)
 		kunit_skip(test, "each number has a CPU");
 	pin_to(test, here);
 	con->cpu = hole;
