@@ -41,10 +41,10 @@ static void hole_test(struct kunit *test)
 	struct rtrs_clt_con *con = to_clt_con(path->s.con[1]);
 	unsigned int here = cpumask_first(cpu_online_mask);
 	unsigned int hole = find_first_zero_bit(cpumask_bits(cpu_possible_mask),
-						nr_cpumask_bits);
+						CONFIG_NR_CPUS);
 	unsigned int cpu;
 
-	if (hole == nr_cpumask_bits)
+	if (hole == CONFIG_NR_CPUS)
 		kunit_skip(test, "each number has a CPU");
 	pin_to(test, here);
 	con->cpu = hole;
