@@ -228,7 +228,9 @@ class Test:
                     "ioengine": "libaio", "iodepth": 16, "bs": "4k", "rw": "randwrite",
                     "size": f"{max(1, int(mib / self.scale))}m", "verify": "crc32c",
                     "verify_fatal": 1, "verify_backlog": 32, "output-format": "json",
-                    **options}
+                    # no block is written while it is read back: large ones go as
+                    # several requests, of which one might see the old and one the new
+                    "serialize_overlap": 1, **options}
         # each write is read back at least; a mixed job reads as much of its own besides
         per_write = 0
         if settings["verify"]:
