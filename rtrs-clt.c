@@ -238,7 +238,6 @@ static void path_it_init(struct path_it *it, struct rtrs_clt_sess *clt)
 	it->set = rcu_dereference(clt->paths);
 	it->next_path = rtrs_mp_policies[READ_ONCE(clt->policy)].next_path;
 	it->i = 0;
-	it->pos = 0;
 	bitmap_zero(it->tried, MAX_PATHS_NUM);
 }
 
