@@ -197,6 +197,13 @@ class Test:
         vm.wait_ready()
         vm.run("; ".join(f"link_up {n} {HOST[vm.name]}" for n in range(LINKS)))
 
+    def up_pair(self):
+        """Two machines with their links up, which have met"""
+        self.client, self.server = self.machines.add_pair()
+        for vm in self.vms():
+            self.up(vm)
+        self.client.run("; ".join(f"meet {n} {HOST['server']}" for n in range(LINKS)))
+
     def path(self, link, family=4):
         """The path over a link, as map_device and add_path take it."""
         ends = (f"10.0.{link}.%d", f"fd00:{link}::%d")[family == 6]
@@ -264,6 +271,20 @@ class FioJob:
                 "stall": max(side["lat_ns"]["max"] for side in sides) / 1e9}
 
 
+class Report:
+    """Prints a line for each check as it is done."""
+
+    def __init__(self, title):
+        self.title = title
+
+    def __call__(self, check, seconds=None):
+        took = "" if seconds is None else f" ({seconds:.1f} s)"
+        print(f"{check.result}  {self.title}: {check.name}{took}", flush=True)
+        if check.result == "FAIL":
+            for line in check.detail.splitlines():
+                print(f"      {line}", flush=True)
+
+
 def describe(error):
     """An exception as the detail of a failed check."""
     if isinstance(error, (AssertionError, qemu.VMError)) and str(error):
@@ -314,12 +335,9 @@ class Scenario:
         try:
             if self.topology == "one":
                 t.client = t.server = machines.add("both")
+                t.up(t.client)
             else:
-                t.client, t.server = machines.add_pair()
-            for vm in t.vms():
-                t.up(vm)
-            if t.client is not t.server:
-                t.client.run("; ".join(f"meet {n} {HOST['server']}" for n in range(LINKS)))
+                t.up_pair()
             self.result = self.module.run(t)
             t.settle()
             running = [vm for vm in t.vms() if vm.running()]
@@ -397,9 +415,15 @@ def run_kunit(setup, report, limit=600):
     finally:
         timer.cancel()
         machines.close()
+    return judge_kunit(setup, vm, error, report, [verdict.hostile_check])
+
+
+def judge_kunit(setup, vm, error, report, more=()):
+    """Report each test that the last boot of a machine shows, and what else is to be
+    looked for in its log; True when all is well."""
     log, ended = vm.boots[-1]
     text = log.read_text(errors="replace")
-    checks = [*verdict.kunit_checks(text, setup.source), verdict.hostile_check(text)]
+    checks = [*verdict.kunit_checks(text, setup.source), *(look(text) for look in more)]
     if error:
         checks.append(Check("runs to its end", "FAIL", error))
     checks.append(verdict.console_check(log, ended))

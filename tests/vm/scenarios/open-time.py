@@ -57,11 +57,7 @@ def upstream(t):
     machines = harness.Machines(setup, t.machines.folder / "upstream", smp, append)
     other = harness.Test(machines, lambda *_: None)
     try:
-        other.client, other.server = machines.add_pair()
-        for vm in other.vms():
-            other.up(vm)
-        other.client.run("; ".join(f"meet {n} {harness.HOST['server']}"
-                                   for n in range(harness.LINKS)))
+        other.up_pair()
         return measure(other)
     finally:
         machines.close()
