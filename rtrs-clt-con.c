@@ -21,17 +21,20 @@
 #include "rtrs-log.h"
 
 /*
- * How soon a request on a link that has gone silent fails over: the local ACK
- * timeout, 4.096 us * 2^n (InfiniBand Architecture, 9.7.6.1.3), for the first
- * try and each retry. 7 retries mean for ever to rxe, to other HCAs more than 4 s.
+ * The local ACK timeout, 4.096 us * 2^n (InfiniBand Architecture, 9.7.6.1.3), for
+ * the first try and each retry. 7 retries mean for ever to rxe.
  *
- * IO connections: 537 ms, what the RDMA CM takes for RoCE, so 1.6 s. Not less:
- * on rxe a queue pair with registered memory does not survive to repeat a
- * request that was just slow. The service connection: 0.5 s, since what goes over
- * it is what a user waits for who unmaps a disk whose server is gone.
+ * IO connections: 537 ms, what the RDMA CM takes for RoCE. Not less: on rxe a
+ * queue pair with registered memory does not survive to repeat a request that
+ * was just slow. Many retries: on a link that loses 1 % of the packets, three
+ * tries are used up every few thousand requests.
+ *
+ * The service connection: 0.5 s in all, since what goes over it is what a user
+ * waits for who unmaps a disk whose server is gone; and since a probe on it is
+ * how soon requests fail over from a link that has gone silent.
  */
 #define IO_ACK_TIMEOUT 17
-#define IO_RETRIES 2
+#define IO_RETRIES 6
 #define SERVICE_ACK_TIMEOUT 15
 #define SERVICE_RETRIES 3
 
@@ -518,6 +521,7 @@ err:
  */
 int rtrs_clt_connect_cons(struct rtrs_clt_path *path)
 {
+	bool slots = false;
 	int up, next = 0, err;
 
 	atomic_set(&path->cons_up, 0);
@@ -531,11 +535,14 @@ int rtrs_clt_connect_cons(struct rtrs_clt_path *path)
 				return err;
 			next++;
 		}
-		/* while the others are on their way; nothing to do the second time */
-		err = up ? rtrs_clt_alloc_reqs(path) : 0;
-		if (err) {
-			rtrs_clt_path_error(path, err, "no memory for request slots");
-			return err;
+		/* while the others are on their way */
+		if (up && !slots) {
+			err = rtrs_clt_alloc_reqs(path);
+			if (err) {
+				rtrs_clt_path_error(path, err, "no memory for request slots");
+				return err;
+			}
+			slots = true;
 		}
 		err = rtrs_clt_wait(path, rtrs_clt_more_cons_up, up);
 		if (err)

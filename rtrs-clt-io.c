@@ -483,8 +483,12 @@ int rtrs_clt_io_submit(struct rtrs_clt_io_req *req)
 	ib_dma_sync_single_for_device(path->s.dev->ib_dev, req->iu->dma_addr,
 				      req->usr_len + hdr_len, DMA_TO_DEVICE);
 	err = rtrs_clt_post_req(req, sge, nr + 1, reg ? &reg_wr : NULL);
-	if (!err)
-		return 0;
+	if (err)
+		goto release;
+	/* pairs with the grace period in rtrs_clt_watch(), behind this request */
+	if (unlikely(!READ_ONCE(path->watched)))
+		rtrs_clt_path_watch(path);
+	return 0;
 release:
 	req->flags &= ~RTRS_REQ_REGISTERED;
 	rtrs_clt_req_release(req);
@@ -496,26 +500,70 @@ release:
  */
 
 /**
- * rtrs_clt_has_overdue_req() - does a request wait for its answer for too long?
+ * rtrs_clt_oldest_req() - how long has a request been with the HCA?
  * @path: path in its worker, CONNECTED
- * @limit: jiffies that a request may take
+ * @age: filled with the age of the oldest one, jiffies
  *
- * Return: true if there is one.
+ * Return: true if there is a request.
  */
-bool rtrs_clt_has_overdue_req(const struct rtrs_clt_path *path, unsigned long limit)
+bool rtrs_clt_oldest_req(const struct rtrs_clt_path *path, unsigned long *age)
 {
+	unsigned long now = jiffies;
+	bool found = false;
 	unsigned int i;
 
+	*age = 0;
 	for (i = 0; i < path->nr_slots; i++) {
 		const struct rtrs_clt_io_req *req = &path->reqs[i];
 		/* pairs with the release in rtrs_clt_post_req(): no time of a former life */
 		unsigned int state = atomic_read_acquire(&req->state) & RTRS_REQ_STATE_MASK;
+		unsigned long posted = READ_ONCE(req->posted);
 
-		if (state == RTRS_REQ_POSTED &&
-		    time_after(jiffies, READ_ONCE(req->posted) + limit))
-			return true;
+		if (state < RTRS_REQ_POSTED)
+			continue;
+		found = true;
+		if (time_after(now, posted + *age))
+			*age = now - posted;
 	}
-	return false;
+	return found;
+}
+
+/**
+ * rtrs_clt_probe() - have the HCA find out whether the server's is there
+ * @path: path in its worker, CONNECTED
+ *
+ * An RDMA write of nothing on the service connection. The server's HCA
+ * acknowledges it, its software does not hear of it. If nobody does, the
+ * connection breaks within its short timeout, and the path with it.
+ */
+void rtrs_clt_probe(struct rtrs_clt_path *path)
+{
+	struct rtrs_clt_con *con = to_clt_con(path->s.con[0]);
+	struct ib_rdma_wr wr = {
+		.wr.wr_cqe = &path->probe_cqe,
+		.wr.opcode = IB_WR_RDMA_WRITE,
+		.wr.send_flags = IB_SEND_SIGNALED,
+	};
+	int err;
+
+	/* nobody was told of the last one's end */
+	rtrs_clt_reap_sends(con, INT_MAX);
+	if (test_and_set_bit(RTRS_CON_PROBE, &con->flags))
+		return;
+	atomic_dec(&con->c.sq_wr_avail);
+	err = ib_post_send(con->c.qp, &wr.wr, NULL);
+	if (err)
+		rtrs_clt_path_error(path, err, "a probe could not be posted");
+}
+
+void rtrs_clt_probe_done(struct ib_cq *cq, struct ib_wc *wc)
+{
+	struct rtrs_clt_con *con = wc_to_con(wc);
+
+	if (wc_failed(con, wc, "the server's HCA does not answer"))
+		return;
+	atomic_inc(&con->c.sq_wr_avail);
+	clear_bit(RTRS_CON_PROBE, &con->flags);
 }
 
 /**

@@ -21,6 +21,9 @@
 #define RETRY_MIN_MS 20U
 #define RETRY_MAX_MS 250U
 
+/* Age of a request at which we ask whether the server's HCA is there, and how often */
+#define PROBE_AGE_MS 1000U
+
 /* What a step of the worker wants next: jiffies to wait, or one of these */
 #define STEP_AGAIN 0L
 #define STEP_IDLE (-1L)
@@ -320,6 +323,7 @@ static void rtrs_clt_init_hb(struct rtrs_clt_path *path)
 {
 	path->hb_cqe.done = rtrs_clt_hb_done;
 	path->hb_ack_cqe.done = rtrs_clt_hb_ack_done;
+	path->probe_cqe.done = rtrs_clt_probe_done;
 	path->s.hb_ack_cqe = &path->hb_ack_cqe;
 	/* every send is signalled, what counts them needs no interval */
 	path->s.signal_interval = 1;
@@ -362,6 +366,7 @@ static void rtrs_clt_path_teardown(struct rtrs_clt_path *path, bool release)
 	if (!path->torn_down) {
 		/* nobody posts for this path any more, see "RCU" in rtrs-clt.h */
 		synchronize_rcu();
+		path->watched = false;
 		rtrs_stop_hb(&path->s);
 		rtrs_clt_each_con(path, rtrs_clt_con_stop);
 		rtrs_clt_each_con(path, rtrs_clt_con_drain);
@@ -557,20 +562,49 @@ static long rtrs_clt_step_reconnecting(struct rtrs_clt_path *path)
 }
 
 /*
- * Heartbeats show that the server lives, not that it answers what it was asked.
- * Returns how long to wait until the next look at the requests.
+ * Is there a request, and how old is the oldest? If there is none, looking ends
+ * until rtrs_clt_path_watch() is called.
+ */
+static bool rtrs_clt_watch(struct rtrs_clt_path *path, unsigned long *age)
+{
+	if (rtrs_clt_oldest_req(path, age))
+		return true;
+	if (!path->watched)
+		return false;
+	WRITE_ONCE(path->watched, false);
+	/* who has not seen that yet has posted by now */
+	synchronize_rcu();
+	if (!rtrs_clt_oldest_req(path, age))
+		return false;
+	WRITE_ONCE(path->watched, true);
+	return true;
+}
+
+/*
+ * A request that the server has acknowledged and not answered leaves the HCA
+ * nothing to repeat, and so nothing by which it would notice that the server is
+ * gone. So we ask. That and heartbeats show that the server lives, not that it
+ * answers what it was asked, for which there may be a limit. Returns how long to
+ * wait until the next look.
  */
 static long rtrs_clt_watch_requests(struct rtrs_clt_path *path)
 {
 	unsigned long limit = READ_ONCE(path->clt->request_timeout_sec) * HZ;
+	unsigned long probe = msecs_to_jiffies(PROBE_AGE_MS);
+	unsigned long age, next;
 
-	if (!limit)
+	if (!rtrs_clt_watch(path, &age))
 		return STEP_IDLE;
-	if (rtrs_clt_has_overdue_req(path, limit)) {
+	if (limit && age > limit) {
 		rtrs_clt_path_error(path, -ETIMEDOUT, "a request was not answered in time");
 		return STEP_AGAIN;
 	}
-	return limit / 4;
+	next = probe;
+	if (age >= probe)
+		rtrs_clt_probe(path);
+	else
+		next -= age;
+	return limit ? min(next, limit - age + 1) : next;
 }
 
 static long rtrs_clt_step_connected(struct rtrs_clt_path *path)
@@ -673,6 +707,24 @@ void rtrs_clt_path_settings_changed(struct rtrs_clt_path *path)
 		rtrs_clt_path_kick(path);
 	}
 	spin_unlock_irq(&path->lock);
+}
+
+/**
+ * rtrs_clt_path_watch() - have the worker look at the requests from now on
+ * @path: path to which a request was posted in the same RCU read section
+ *
+ * Context: any.
+ */
+void rtrs_clt_path_watch(struct rtrs_clt_path *path)
+{
+	unsigned long flags;
+
+	spin_lock_irqsave(&path->lock, flags);
+	if (path->state == RTRS_CLT_CONNECTED && !path->watched) {
+		WRITE_ONCE(path->watched, true);
+		rtrs_clt_path_kick(path);
+	}
+	spin_unlock_irqrestore(&path->lock, flags);
 }
 
 /**

@@ -100,7 +100,7 @@
 /* A request takes up to this many send queue entries: register, write, invalidate */
 #define RTRS_CLT_WR_PER_REQ 3
 
-/* Send queue entries kept for heartbeats, their answers and the drain marker */
+/* Send queue entries kept for heartbeats, their answers, probes and the drain marker */
 #define RTRS_CLT_SQ_SLACK 16
 
 /* Receives are posted in chains of this many, so as many more are posted */
@@ -260,6 +260,8 @@ enum rtrs_clt_con_flags {
 	RTRS_CON_POLLING,
 	/* a heartbeat answer is under way */
 	RTRS_CON_HB_ACK,
+	/* a probe is under way */
+	RTRS_CON_PROBE,
 };
 
 /**
@@ -380,6 +382,7 @@ enum rtrs_clt_path_wish {
  * @give_up:		the server has become another one; stop reconnecting
  * @published:		a path set shows the path
  * @shown:		all files of the path are there
+ * @watched:		the worker looks at the requests every now and then
  * @torn_down:		the queues are gone (worker only)
  * @was_up:		counted in the session's paths_up (worker only)
  * @ever_up:		was CONNECTED at least once (worker only)
@@ -399,6 +402,7 @@ enum rtrs_clt_path_wish {
  * @info_req:		buffer of the info request
  * @hb_cqe:		completion of heartbeat messages
  * @hb_ack_cqe:		completion of heartbeat answers
+ * @probe_cqe:		completion of probes
  * @hca_name:		HCA of the last establishment
  * @hca_port:		its port
  * @kobj:		path folder in sysfs; its release is the only free
@@ -436,6 +440,7 @@ struct rtrs_clt_path {
 
 	bool published;
 	bool shown;
+	bool watched;
 	bool torn_down;
 	bool was_up;
 	bool ever_up;
@@ -456,6 +461,7 @@ struct rtrs_clt_path {
 	struct rtrs_iu *info_req;
 	struct ib_cqe hb_cqe;
 	struct ib_cqe hb_ack_cqe;
+	struct ib_cqe probe_cqe;
 
 	char hca_name[IB_DEVICE_NAME_MAX];
 	u32 hca_port;
@@ -648,6 +654,7 @@ int rtrs_clt_path_remove(struct rtrs_clt_path *path);
 int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr);
 void rtrs_clt_path_start_hb(struct rtrs_clt_path *path);
 void rtrs_clt_path_settings_changed(struct rtrs_clt_path *path);
+void rtrs_clt_path_watch(struct rtrs_clt_path *path);
 
 /* rtrs-clt-set.c */
 
@@ -690,7 +697,9 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path);
 void rtrs_clt_free_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_io_submit(struct rtrs_clt_io_req *req);
-bool rtrs_clt_has_overdue_req(const struct rtrs_clt_path *path, unsigned long limit);
+bool rtrs_clt_oldest_req(const struct rtrs_clt_path *path, unsigned long *age);
+void rtrs_clt_probe(struct rtrs_clt_path *path);
+void rtrs_clt_probe_done(struct ib_cq *cq, struct ib_wc *wc);
 void rtrs_clt_req_release(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err);
 bool rtrs_clt_recv_failed(struct rtrs_clt_con *con, const struct ib_wc *wc);

@@ -38,6 +38,7 @@
 #define DISCONNECTED "the server disconnected"
 #define BROKE "the queue pair broke"
 #define NO_HB "no heartbeat from the server"
+#define NO_HCA "the server's HCA does not answer"
 
 /**
  * struct io_row - what the server does with one request
@@ -253,6 +254,9 @@ static const struct io_row {
 	  .lost = true, .err = -ETIMEDOUT, .why = NO_HB },
 	{ "queue gone", STEPS({ FS_KILL_QP }), .hb = true, .lost = true,
 	  .err = -ETIMEDOUT, .why = NO_HB },
+	{ "all queues gone, and the next heartbeat is far",
+	  STEPS({ FS_KILL_QP, .on = FS_ON_CID0 }, { FS_KILL_QP }), .lost = true,
+	  .err = -EIO, .why = NO_HCA },
 };
 
 struct io_case {
