@@ -41,6 +41,20 @@ def write_path(t, session, path, name, timeout=30):
     return status, time.monotonic() - start
 
 
+def reconnect(t, session, path, limit=15):
+    """A manual reconnect, seconds it took. It is refused while an attempt of the path's
+    own is under way, as one may be of a path that has been trying."""
+    start = time.monotonic()
+
+    def done():
+        status, output = t.client.status(
+            f"echo 1 >'{SESSION}/{session}/paths/{path}/reconnect'")
+        assert not status or "busy" in output, output
+        return not status
+    t.wait_until(f"{path} can be reconnected", done, limit)
+    return time.monotonic() - start
+
+
 def wait_state(t, session, path, state, limit=10):
     """Seconds until a path has the state. Looked at every 20 ms inside the machine."""
     start = time.monotonic()
@@ -56,9 +70,9 @@ def wait_all_up(t, session, limit=15):
 
 
 def wait_settled(t, session, limit=20):
-    """Until all paths are up and will stay so: the transport takes up to 1.6 s to find
-    out that it has lost something, and may do so when the link is whole again."""
-    time.sleep(1.7 * t.scale)
+    """Until all paths are up and will stay so: the transport takes half a second to
+    repeat what it has lost, and may find only then that it cannot."""
+    time.sleep(1.2 * t.scale)
     t.wait_until("all paths are up for a while", lambda: all(
         path_attr(t, session, path, "state") == "connected" and
         int(path_attr(t, session, path, "state_ms")) > 1000

@@ -51,8 +51,7 @@ def run(t):
         assert detail == "closed", detail
     with t.check("HCA there again: a manual reconnect brings the path back"):
         t.client.run("rdma link add rxe0 type rxe netdev eth0")
-        status, _ = links.write_path(t, "half", t.path(0), "reconnect")
-        assert not status
+        links.reconnect(t, "half", t.path(0))
 
     with t.check("session closed while a path connects: within 1 s"):
         links.cut(t, 0)

@@ -52,8 +52,7 @@ def run(t):
         restart(t)
         with t.check("the right server again: a manual reconnect brings the paths back"):
             for path in t.states("death"):
-                status, _ = links.write_path(t, "death", path, "reconnect")
-                assert not status, path
+                links.reconnect(t, "death", path)
             t.wait_until("the disk takes writes", lambda: not t.client.status(
                 f"dd if=/dev/zero of=/dev/{disk} bs=4k count=1 oflag=direct")[0], 15)
     links.check_idle(t, "death")

@@ -40,9 +40,11 @@ def run(t):
             writer.wait(60)
     print(f"      {result['ios']} requests, longest {result['stall']:.2f} s")
     with t.check("after the storm the session is whole"):
-        t.client.run("cd /sys/class/rtrs-client/storm; echo -1 >max_reconnect_attempts; "
-                     f"echo {t.path(1)} >add_path 2>/dev/null || "
-                     f"echo 1 >'paths/{t.path(1)}/reconnect'", timeout=10)
+        links.set_attr(t, "storm", "max_reconnect_attempts", -1)
+        status, _ = t.client.status(
+            f"echo {t.path(1)} >/sys/class/rtrs-client/storm/add_path", timeout=10)
+        if status:
+            links.reconnect(t, "storm", t.path(1))
         links.wait_all_up(t, "storm")
         assert len(t.states("storm")) == 2, t.states("storm")
     links.check_idle(t, "storm")
