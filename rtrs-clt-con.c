@@ -186,8 +186,8 @@ static void rtrs_clt_queue_sizes(const struct rtrs_clt_con *con, u32 *send, u32 
 	u32 qd = con_to_path(con)->prm.queue_depth;
 
 	if (!con->c.cid) {
-		*send = 2 * SERVICE_CON_QUEUE_DEPTH - 1;
-		*recv = 2 * SERVICE_CON_QUEUE_DEPTH - 1;
+		*send = SERVICE_CON_QUEUE_DEPTH - 1;
+		*recv = SERVICE_CON_QUEUE_DEPTH - 1;
 		return;
 	}
 	*send = RTRS_CLT_WR_PER_REQ * qd + RTRS_CLT_SQ_SLACK;
@@ -225,7 +225,7 @@ static int rtrs_clt_create_queues(struct rtrs_clt_con *con)
 	struct rtrs_clt_path *path = con_to_path(con);
 	struct ib_device *dev = path->s.dev->ib_dev;
 	enum ib_poll_context ctx = IB_POLL_SOFTIRQ;
-	u32 send, recv, sge;
+	u32 send, recv;
 	int err;
 
 	rtrs_clt_queue_sizes(con, &send, &recv);
@@ -234,15 +234,16 @@ static int rtrs_clt_create_queues(struct rtrs_clt_con *con)
 			 dev_name(&dev->dev), dev->attrs.max_qp_wr, max(send, recv));
 		return -EOPNOTSUPP;
 	}
-	sge = min_t(u32, RTRS_CLT_SEND_SGE, dev->attrs.max_send_sge);
+	con->max_sge = min_t(u32, con->c.cid ? RTRS_CLT_SEND_SGE : RTRS_CLT_SERVICE_SGE,
+			     dev->attrs.max_send_sge);
 	if (con->c.cid >= path->s.irq_con_num)
 		ctx = IB_POLL_DIRECT;
 
 	err = rtrs_clt_create_send_cq(con, dev, send);
 	if (err)
 		return err;
-	err = rtrs_cq_qp_create(&path->s, &con->c, sge, con->cpu % dev->num_comp_vectors, recv,
-				send, recv, ctx);
+	err = rtrs_cq_qp_create(&path->s, &con->c, con->max_sge,
+				con->cpu % dev->num_comp_vectors, recv, send, recv, ctx);
 	if (err) {
 		rtrs_clt_destroy_send_cq(con);
 		return err;
@@ -250,7 +251,6 @@ static int rtrs_clt_create_queues(struct rtrs_clt_con *con)
 	/* what was asked for is in the CQ too, what was granted beyond is not */
 	atomic_set(&con->c.sq_wr_avail, min(send, con->c.max_send_wr));
 	atomic_set(&con->c.wr_cnt, 0);
-	path->max_send_sge = sge;
 	return 0;
 }
 

@@ -241,7 +241,7 @@ static bool rtrs_clt_needs_mr(const struct rtrs_clt_path *path, const struct rtr
 	if (!req->nents)
 		return false;
 	if (req->dir == DMA_TO_DEVICE)
-		return req->nents + 1 > path->max_send_sge;
+		return req->nents + 1 > req->con->max_sge;
 	return req->nents > 1 || !(path->s.dev->ib_pd->flags & IB_PD_UNSAFE_GLOBAL_RKEY);
 }
 

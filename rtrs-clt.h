@@ -97,6 +97,9 @@
  */
 #define RTRS_CLT_SEND_SGE 17
 
+/* The same on the service connection. With one more an entry of rxe is twice as large. */
+#define RTRS_CLT_SERVICE_SGE 3
+
 /* A request takes up to this many send queue entries: register, write, invalidate */
 #define RTRS_CLT_WR_PER_REQ 3
 
@@ -106,8 +109,11 @@
 /* Receives are posted in chains of this many, so as many more are posted */
 #define RTRS_CLT_RECV_BATCH 16
 
-/* Requests on the service connection; the rest of the server's 512 is for heartbeats */
-#define RTRS_CLT_ADMIN_MAX (SERVICE_CON_QUEUE_DEPTH - 2 * RTRS_CLT_SQ_SLACK)
+/*
+ * Requests on the service connection; the rest of the server's 512 is for
+ * heartbeats, the rest of ours for a batch of receives and the info response, too
+ */
+#define RTRS_CLT_ADMIN_MAX (SERVICE_CON_QUEUE_DEPTH - 3 * RTRS_CLT_SQ_SLACK)
 
 /* Connections of a path that are brought up at the same time, after cid 0 */
 #define RTRS_CLT_CONNECT_PARALLEL 8
@@ -271,6 +277,7 @@ enum rtrs_clt_con_flags {
  * @old_id:	CM id of its former life, whose peer is to be told yet (worker only)
  * @quiet:	teardown does not tell the peer (worker only)
  * @cpu:	CPU that the connection stands for
+ * @max_sge:	elements of one send, of which one is the header
  * @flags:	enum rtrs_clt_con_flags
  * @lock:	serialises CM events, queue creation and teardown
  * @inflight:	requests counted by the min-inflight policy
@@ -291,6 +298,7 @@ struct rtrs_clt_con {
 	struct rdma_cm_id *old_id;
 	bool quiet;
 	unsigned int cpu;
+	u32 max_sge;
 	unsigned long flags;
 	struct mutex lock;	/* CM events, queue creation, teardown */
 	atomic_t inflight;
@@ -363,7 +371,6 @@ enum rtrs_clt_path_wish {
  * @ius:		header buffers of @reqs
  * @nr_slots:		number of elements of @rbufs, @reqs and @ius
  * @max_pages_per_mr:	pages, and so segments, that one request may have
- * @max_send_sge:	granted send SGEs, the same on every connection
  * @admin_inflight:	requests on the service connection
  * @lock:		protects what follows, and the kicking of the worker
  * @wait:		woken at each change of state and of progress
@@ -419,7 +426,6 @@ struct rtrs_clt_path {
 	struct rtrs_iu *ius;
 	u32 nr_slots;
 	u32 max_pages_per_mr;
-	u32 max_send_sge;
 	atomic_t admin_inflight;
 
 	spinlock_t lock;	/* state, wishes, errors, the worker's kicks */
