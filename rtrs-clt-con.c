@@ -32,6 +32,9 @@
  * The service connection: 0.5 s in all, since what goes over it is what a user
  * waits for who unmaps a disk whose server is gone; and since a probe on it is
  * how soon requests fail over from a link that has gone silent.
+ *
+ * These are rxe's times. Other HCAs may take up to four times as long. The CM
+ * tells the server, which takes the same for its ends.
  */
 #define IO_ACK_TIMEOUT 17
 #define IO_RETRIES 6
@@ -186,8 +189,11 @@ static void rtrs_clt_queue_sizes(const struct rtrs_clt_con *con, u32 *send, u32 
 	u32 qd = con_to_path(con)->prm.queue_depth;
 
 	if (!con->c.cid) {
-		*send = SERVICE_CON_QUEUE_DEPTH - 1;
+		*send = 2 * SERVICE_CON_QUEUE_DEPTH - 1;
 		*recv = SERVICE_CON_QUEUE_DEPTH - 1;
+		/* see rtrs_clt_nr_recvs(); and one for the drain marker */
+		static_assert(RTRS_CLT_ADMIN_MAX + RTRS_CLT_SQ_SLACK + RTRS_CLT_RECV_BATCH +
+			      RTRS_CLT_INFO_RECVS + 1 <= SERVICE_CON_QUEUE_DEPTH - 1);
 		return;
 	}
 	*send = RTRS_CLT_WR_PER_REQ * qd + RTRS_CLT_SQ_SLACK;
@@ -606,8 +612,8 @@ static int rtrs_clt_info_alloc(struct rtrs_clt_path *path)
 	size_t len = struct_size_t(struct rtrs_msg_info_rsp, desc, path->prm.queue_depth);
 
 	path->info_rsp = NULL;
-	/* each heartbeat of a server that is slow takes one of them */
-	path->nr_info_ius = 2 + rtrs_clt_ms_left(path) / RTRS_HB_INTERVAL_MS;
+	path->nr_info_ius = min(2 + rtrs_clt_ms_left(path) / RTRS_HB_INTERVAL_MS,
+				RTRS_CLT_INFO_RECVS);
 	path->info_ius = rtrs_iu_alloc(path->nr_info_ius, len, GFP_KERNEL, dev, DMA_FROM_DEVICE,
 				       rtrs_clt_info_rsp_done);
 	path->info_req = rtrs_iu_alloc(1, sizeof(struct rtrs_msg_info_req), GFP_KERNEL, dev,

@@ -20,7 +20,8 @@
  *
  * Sends complete on a CQ of their own that is not armed, and which is polled
  * when an answer comes: by then the acknowledgment nearly always was there
- * first. If it was not, or an invalidation is under way, the CQ is armed.
+ * first. If it was not, or an invalidation is under way, the CQ is armed. What is
+ * no request's, the path's worker polls for while there are requests.
  */
 #undef pr_fmt
 #define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
@@ -500,19 +501,22 @@ release:
  */
 
 /**
- * rtrs_clt_oldest_req() - how long has a request been with the HCA?
+ * rtrs_clt_req_ages() - how long have requests been with the HCA?
  * @path: path in its worker, CONNECTED
- * @age: filled with the age of the oldest one, jiffies
+ * @oldest: filled with the age of the oldest one, jiffies
+ * @unanswered: the same of those without an answer; 0 if there is none
  *
  * Return: true if there is a request.
  */
-bool rtrs_clt_oldest_req(const struct rtrs_clt_path *path, unsigned long *age)
+bool rtrs_clt_req_ages(const struct rtrs_clt_path *path, unsigned long *oldest,
+		       unsigned long *unanswered)
 {
 	unsigned long now = jiffies;
 	bool found = false;
 	unsigned int i;
 
-	*age = 0;
+	*oldest = 0;
+	*unanswered = 0;
 	for (i = 0; i < path->nr_slots; i++) {
 		const struct rtrs_clt_io_req *req = &path->reqs[i];
 		/* pairs with the release in rtrs_clt_post_req(): no time of a former life */
@@ -522,21 +526,27 @@ bool rtrs_clt_oldest_req(const struct rtrs_clt_path *path, unsigned long *age)
 		if (state < RTRS_REQ_POSTED)
 			continue;
 		found = true;
-		if (time_after(now, posted + *age))
-			*age = now - posted;
+		/* posted after we looked at the clock */
+		if (time_after(posted, now))
+			continue;
+		*oldest = max(*oldest, now - posted);
+		if (state == RTRS_REQ_POSTED)
+			*unanswered = max(*unanswered, now - posted);
 	}
 	return found;
 }
 
 /**
  * rtrs_clt_probe() - have the HCA find out whether the server's is there
- * @path: path in its worker, CONNECTED
+ * @path: path in its worker, CONNECTED, the service connection's sends reaped
  *
  * An RDMA write of nothing on the service connection. The server's HCA
  * acknowledges it, its software does not hear of it. If nobody does, the
  * connection breaks within its short timeout, and the path with it.
+ *
+ * Return: false if the one before is still under way, so that there is no other.
  */
-void rtrs_clt_probe(struct rtrs_clt_path *path)
+bool rtrs_clt_probe(struct rtrs_clt_path *path)
 {
 	struct rtrs_clt_con *con = to_clt_con(path->s.con[0]);
 	struct ib_rdma_wr wr = {
@@ -546,14 +556,13 @@ void rtrs_clt_probe(struct rtrs_clt_path *path)
 	};
 	int err;
 
-	/* nobody was told of the last one's end */
-	rtrs_clt_reap_sends(con, INT_MAX);
 	if (test_and_set_bit(RTRS_CON_PROBE, &con->flags))
-		return;
+		return false;
 	atomic_dec(&con->c.sq_wr_avail);
 	err = ib_post_send(con->c.qp, &wr.wr, NULL);
 	if (err)
 		rtrs_clt_path_error(path, err, "a probe could not be posted");
+	return true;
 }
 
 void rtrs_clt_probe_done(struct ib_cq *cq, struct ib_wc *wc)

@@ -562,19 +562,20 @@ static long rtrs_clt_step_reconnecting(struct rtrs_clt_path *path)
 }
 
 /*
- * Is there a request, and how old is the oldest? If there is none, looking ends
- * until rtrs_clt_path_watch() is called.
+ * Is there a request, and how old are they? If there is none, looking ends until
+ * rtrs_clt_path_watch() is called.
  */
-static bool rtrs_clt_watch(struct rtrs_clt_path *path, unsigned long *age)
+static bool rtrs_clt_watch(struct rtrs_clt_path *path, unsigned long *oldest,
+			   unsigned long *unanswered)
 {
-	if (rtrs_clt_oldest_req(path, age))
+	if (rtrs_clt_req_ages(path, oldest, unanswered))
 		return true;
-	if (!path->watched)
+	if (!READ_ONCE(path->watched))
 		return false;
 	WRITE_ONCE(path->watched, false);
 	/* who has not seen that yet has posted by now */
 	synchronize_rcu();
-	if (!rtrs_clt_oldest_req(path, age))
+	if (!rtrs_clt_req_ages(path, oldest, unanswered))
 		return false;
 	WRITE_ONCE(path->watched, true);
 	return true;
@@ -585,26 +586,29 @@ static bool rtrs_clt_watch(struct rtrs_clt_path *path, unsigned long *age)
  * nothing to repeat, and so nothing by which it would notice that the server is
  * gone. So we ask. That and heartbeats show that the server lives, not that it
  * answers what it was asked, for which there may be a limit. Returns how long to
- * wait until the next look.
+ * wait until the next look, which is not at once for each of many requests that
+ * are nearly old enough.
  */
 static long rtrs_clt_watch_requests(struct rtrs_clt_path *path)
 {
 	unsigned long limit = READ_ONCE(path->clt->request_timeout_sec) * HZ;
 	unsigned long probe = msecs_to_jiffies(PROBE_AGE_MS);
-	unsigned long age, next;
+	unsigned long pause = probe / 16;
+	unsigned long oldest, unanswered, next;
 
-	if (!rtrs_clt_watch(path, &age))
+	if (!rtrs_clt_watch(path, &oldest, &unanswered))
 		return STEP_IDLE;
-	if (limit && age > limit) {
+	if (limit && unanswered > limit) {
 		rtrs_clt_path_error(path, -ETIMEDOUT, "a request was not answered in time");
 		return STEP_AGAIN;
 	}
-	next = probe;
-	if (age >= probe)
-		rtrs_clt_probe(path);
+	/* nobody was told of the last probe's end, nor of heartbeats that were sent */
+	rtrs_clt_reap_sends(to_clt_con(path->s.con[0]), INT_MAX);
+	if (oldest < probe)
+		next = max(probe - oldest, pause);
 	else
-		next -= age;
-	return limit ? min(next, limit - age + 1) : next;
+		next = rtrs_clt_probe(path) ? probe : pause;
+	return limit ? min(next, max(limit - unanswered, pause)) : next;
 }
 
 static long rtrs_clt_step_connected(struct rtrs_clt_path *path)
@@ -720,7 +724,7 @@ void rtrs_clt_path_watch(struct rtrs_clt_path *path)
 	unsigned long flags;
 
 	spin_lock_irqsave(&path->lock, flags);
-	if (path->state == RTRS_CLT_CONNECTED && !path->watched) {
+	if (path->state == RTRS_CLT_CONNECTED && !READ_ONCE(path->watched)) {
 		WRITE_ONCE(path->watched, true);
 		rtrs_clt_path_kick(path);
 	}

@@ -109,11 +109,15 @@
 /* Receives are posted in chains of this many, so as many more are posted */
 #define RTRS_CLT_RECV_BATCH 16
 
+/* Receives of the info response; each heartbeat of a server that is slow takes one */
+#define RTRS_CLT_INFO_RECVS 14
+
 /*
- * Requests on the service connection; the rest of the server's 512 is for
- * heartbeats, the rest of ours for a batch of receives and the info response, too
+ * Requests on the service connection. The rest of the server's 512 receives is for
+ * heartbeats, the rest of ours is in rtrs_clt_queue_sizes(). If they are
+ * registered the send queue takes fewer, 335.
  */
-#define RTRS_CLT_ADMIN_MAX (SERVICE_CON_QUEUE_DEPTH - 3 * RTRS_CLT_SQ_SLACK)
+#define RTRS_CLT_ADMIN_MAX 464
 
 /* Connections of a path that are brought up at the same time, after cid 0 */
 #define RTRS_CLT_CONNECT_PARALLEL 8
@@ -389,7 +393,8 @@ enum rtrs_clt_path_wish {
  * @give_up:		the server has become another one; stop reconnecting
  * @published:		a path set shows the path
  * @shown:		all files of the path are there
- * @watched:		the worker looks at the requests every now and then
+ * @watched:		the worker looks at the requests every now and then: set under
+ *			@lock by who posts one, cleared by the worker
  * @torn_down:		the queues are gone (worker only)
  * @was_up:		counted in the session's paths_up (worker only)
  * @ever_up:		was CONNECTED at least once (worker only)
@@ -703,8 +708,9 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path);
 void rtrs_clt_free_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_io_submit(struct rtrs_clt_io_req *req);
-bool rtrs_clt_oldest_req(const struct rtrs_clt_path *path, unsigned long *age);
-void rtrs_clt_probe(struct rtrs_clt_path *path);
+bool rtrs_clt_req_ages(const struct rtrs_clt_path *path, unsigned long *oldest,
+		       unsigned long *unanswered);
+bool rtrs_clt_probe(struct rtrs_clt_path *path);
 void rtrs_clt_probe_done(struct ib_cq *cq, struct ib_wc *wc);
 void rtrs_clt_req_release(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err);

@@ -444,6 +444,50 @@ static void full_test(struct kunit *test)
 	peer_stop(p);
 }
 
+static const struct admin_row {
+	const char *desc;
+	bool new_rkey;
+	size_t len;
+	unsigned int nr;
+} admin_rows[] = {
+	{ "keys stay", false, 0, 464 },
+	{ "keys renewed", true, 0, 464 },
+	{ "registered", true, PEER_DATA, 335 },
+};
+
+KUNIT_ARRAY_PARAM_DESC(admin, admin_rows, desc);
+
+/* As many requests as connection 0 takes, each confirmed; one more is refused. */
+static void admin_full_test(struct kunit *test)
+{
+	static const struct fs_step answer[FS_STEPS] = { { FS_ANSWER } };
+	const struct admin_row *row = test->param_value;
+	struct peer_mode mode = {
+		.new_rkey = row->new_rkey, .queue_depth = 512, .chunks_per_desc = 32,
+	};
+	struct peer *p = peer_start(test, &mode);
+	struct peer_req *req, *next;
+	unsigned int nr = 0;
+
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	fake_srv_script(p->srv, &hold);
+	do {
+		req = peer_submit(p, READ, row->len, RTRS_ADMIN_CON);
+	} while (!req->err && ++nr < mode.queue_depth);
+	KUNIT_EXPECT_EQ(test, nr, row->nr);
+	wait_requests(p, nr);
+	fake_srv_script(p->srv, NULL);
+	KUNIT_EXPECT_EQ(test, nr, fake_srv_release(p->srv, answer));
+	list_for_each_entry_safe(req, next, &p->reqs, entry) {
+		KUNIT_ASSERT_TRUE(test, peer_wait(req, 5000));
+		KUNIT_EXPECT_EQ(test, req->err,
+				list_is_last(&req->entry, &p->reqs) ? -EAGAIN : 0);
+		peer_free(req);
+	}
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
 /*
  * The answer to one read invalidates the key of another that is under way. The
  * first must not believe that its own is gone, the other fails at the server.
@@ -691,6 +735,7 @@ static void up_test(struct kunit *test)
 static struct kunit_case io_kunit_cases[] = {
 	KUNIT_CASE_PARAM(io_test, io_gen_params),
 	KUNIT_CASE_PARAM(full_test, modes_gen_params),
+	KUNIT_CASE_PARAM(admin_full_test, admin_gen_params),
 	KUNIT_CASE(foreign_key_test),
 	KUNIT_CASE(other_session_test),
 	KUNIT_CASE_PARAM(failover_test, modes_gen_params),
