@@ -105,4 +105,11 @@ int peer_add_path(struct peer *p, unsigned int link);
 int peer_add_path_with(struct peer *p, unsigned int link, unsigned int (*before)(void),
 		       void (*after)(unsigned int taken));
 
+int peer_do_open(struct peer *p);
+int peer_undo_open(struct peer *p);
+int peer_do_add_path(struct peer *p);
+int peer_undo_add_path(struct peer *p);
+int peer_do_reconnect(struct peer *p);
+int peer_mend(struct peer *p);
+
 #endif /* RTRS_PEER_H */

@@ -11,6 +11,7 @@
  *
  * Needs CONFIG_FAILSLAB and CONFIG_KRETPROBES.
  */
+#include <linux/delay.h>
 #include <linux/kprobes.h>
 #include <linux/moduleparam.h>
 #include <linux/sched.h>
@@ -38,12 +39,19 @@ MODULE_PARM_DESC(alloc_stride, "Fail each so-manieth allocation only (default 9;
 static atomic_t nth;
 static atomic_t fired;
 
+/* Tasks that have taken it, or are about to look whether it is there */
+static atomic_t holders;
+
 static unsigned int take(void)
 {
-	unsigned int n = atomic_xchg(&nth, 0);
+	unsigned int n;
 
+	atomic_inc(&holders);
+	n = atomic_xchg(&nth, 0);
 	if (n)
 		current->fail_nth = n;
+	else
+		atomic_dec(&holders);
 	return n;
 }
 
@@ -59,6 +67,23 @@ static void put_back(unsigned int taken)
 		atomic_set(&nth, n);
 	else
 		atomic_set(&fired, 1);
+	atomic_dec(&holders);
+}
+
+/*
+ * Disarm. What was done is done when the worker has said so, which is before it
+ * has put back what it took.
+ */
+static bool has_fired(struct kunit *test)
+{
+	unsigned int i;
+
+	atomic_set(&nth, 0);
+	for (i = 0; atomic_read(&holders) && i < 250 * PEER_SCALE; i++)
+		msleep(20);
+	KUNIT_EXPECT_EQ_MSG(test, 0, atomic_read(&holders), "the worker does not end");
+	atomic_set(&nth, 0);
+	return atomic_read(&fired);
 }
 
 static int enter(struct kretprobe_instance *ri, struct pt_regs *regs)
@@ -123,19 +148,11 @@ static void alloc_suite_exit(struct kunit_suite *suite)
  * What is tested: do it, and undo it if it was done, or in any case
  */
 
-static int do_open(struct peer *p)
-{
-	struct rtrs_clt_sess *clt = peer_open_raw(p, 1);
-
-	p->clt = IS_ERR(clt) ? NULL : clt;
-	return PTR_ERR_OR_ZERO(clt);
-}
-
 /* Here our own thread counts while it is inside of the client. */
 static int do_open_self(struct peer *p)
 {
 	unsigned int taken = take();
-	int err = do_open(p);
+	int err = peer_do_open(p);
 
 	put_back(taken);
 	return err;
@@ -147,32 +164,6 @@ static int do_add_path_self(struct peer *p)
 	return peer_add_path_with(p, 1, take, put_back);
 }
 
-static int do_reconnect(struct peer *p)
-{
-	return peer_reconnect(p, 0);
-}
-
-static int do_add_path(struct peer *p)
-{
-	return peer_add_path(p, 1);
-}
-
-static int undo_open(struct peer *p)
-{
-	peer_close(p);
-	return 0;
-}
-
-static int undo_reconnect(struct peer *p)
-{
-	return peer_path_is_up(p, 0) ? 0 : peer_reconnect(p, 0);
-}
-
-static int undo_add_path(struct peer *p)
-{
-	return peer_path_write(p, 1, "remove_path", "1");
-}
-
 static const struct alloc_row {
 	const char *desc;
 	bool opened;
@@ -181,11 +172,11 @@ static const struct alloc_row {
 	bool undo_failed;
 	unsigned int least;
 } alloc_rows[] = {
-	{ "open itself", false, do_open_self, undo_open, false, 5 },
-	{ "workers of open", false, do_open, undo_open, false, 50 },
-	{ "add_path itself", true, do_add_path_self, undo_add_path, false, 5 },
-	{ "workers of add_path", true, do_add_path, undo_add_path, false, 50 },
-	{ "workers of reconnect", true, do_reconnect, undo_reconnect, true, 20 },
+	{ "open itself", false, do_open_self, peer_undo_open, false, 5 },
+	{ "workers of open", false, peer_do_open, peer_undo_open, false, 50 },
+	{ "add_path itself", true, do_add_path_self, peer_undo_add_path, false, 5 },
+	{ "workers of add_path", true, peer_do_add_path, peer_undo_add_path, false, 50 },
+	{ "workers of reconnect", true, peer_do_reconnect, peer_mend, true, 20 },
 };
 
 /*
@@ -225,8 +216,7 @@ static bool fail_nth(struct peer *p, const struct alloc_row *row, unsigned int n
 	atomic_set(&fired, 0);
 	atomic_set(&nth, n);
 	err = row->act(p);
-	atomic_set(&nth, 0);
-	failed = atomic_read(&fired);
+	failed = has_fired(p->test);
 	KUNIT_EXPECT_TRUE_MSG(p->test, err <= 0 && err != -EINVAL, "allocation %u: %d", n, err);
 	if (!failed)
 		KUNIT_EXPECT_EQ_MSG(p->test, err, 0, "although no allocation failed");

@@ -55,41 +55,6 @@ static int on_call(struct kprobe *kp, struct pt_regs *regs)
  * What is tested: do it, and undo it if it was done, or in any case
  */
 
-static int do_open(struct peer *p)
-{
-	struct rtrs_clt_sess *clt = peer_open_raw(p, 1);
-
-	p->clt = IS_ERR(clt) ? NULL : clt;
-	return PTR_ERR_OR_ZERO(clt);
-}
-
-static int undo_open(struct peer *p)
-{
-	peer_close(p);
-	return 0;
-}
-
-static int do_add_path(struct peer *p)
-{
-	return peer_add_path(p, 1);
-}
-
-static int undo_add_path(struct peer *p)
-{
-	return peer_path_write(p, 1, "remove_path", "1");
-}
-
-static int do_reconnect(struct peer *p)
-{
-	return peer_reconnect(p, 0);
-}
-
-/* The path is up again, or was all the time. */
-static int mend(struct peer *p)
-{
-	return peer_path_is_up(p, 0) ? 0 : peer_reconnect(p, 0);
-}
-
 static int finish_reqs(struct peer *p)
 {
 	struct peer_req *req, *next;
@@ -135,11 +100,11 @@ static const struct act {
 	int (*undo)(struct peer *p);
 	bool undo_failed;
 } acts[] = {
-	{ "open", false, do_open, undo_open, false },
-	{ "add_path", true, do_add_path, undo_add_path, false },
-	{ "reconnect", true, do_reconnect, mend, true },
-	{ "requests", true, do_requests, mend, true },
-	{ "many requests", true, do_many_requests, mend, true },
+	{ "open", false, peer_do_open, peer_undo_open, false },
+	{ "add_path", true, peer_do_add_path, peer_undo_add_path, false },
+	{ "reconnect", true, peer_do_reconnect, peer_mend, true },
+	{ "requests", true, do_requests, peer_mend, true },
+	{ "many requests", true, do_many_requests, peer_mend, true },
 };
 
 #define OPEN BIT(0)

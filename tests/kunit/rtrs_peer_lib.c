@@ -477,6 +477,45 @@ int peer_reconnect(struct peer *p, unsigned int path)
 	return peer_path_write(p, path, "reconnect", "1");
 }
 
+/*
+ * Acts of suites in which something fails on the way, and how to undo them
+ */
+
+int peer_do_open(struct peer *p)
+{
+	struct rtrs_clt_sess *clt = peer_open_raw(p, 1);
+
+	p->clt = IS_ERR(clt) ? NULL : clt;
+	return PTR_ERR_OR_ZERO(clt);
+}
+
+int peer_undo_open(struct peer *p)
+{
+	peer_close(p);
+	return 0;
+}
+
+int peer_do_add_path(struct peer *p)
+{
+	return peer_add_path(p, 1);
+}
+
+int peer_undo_add_path(struct peer *p)
+{
+	return peer_path_write(p, 1, "remove_path", "1");
+}
+
+int peer_do_reconnect(struct peer *p)
+{
+	return peer_reconnect(p, 0);
+}
+
+/* The first path is up again, or was all the time. */
+int peer_mend(struct peer *p)
+{
+	return peer_path_is_up(p, 0) ? 0 : peer_reconnect(p, 0);
+}
+
 int peer_add_path(struct peer *p, unsigned int link)
 {
 	char val[64];
