@@ -6,6 +6,12 @@ import time
 SESSION = "/sys/class/rtrs-client"
 
 
+def within(t, took, seconds):
+    """It took no longer than it may, which is more on a slow kernel."""
+    assert took < seconds * t.scale, f"took {took:.2f} s, may take {seconds * t.scale:g} s"
+    print(f"      {took:.2f} s")
+
+
 def spoil(t, link, how, vms=None):
     """Have netem do this to what machines (default: both) send on a link. It is only
     told so: to put it there now would break queue pairs (see link_up in lib.sh)."""

@@ -13,7 +13,6 @@ import links
 topology = "two"
 SECONDS = float(os.environ.get("RTRS_FLAP_SECONDS") or 30)
 limit = SECONDS + 120
-flavours = ("fast",)
 
 # Not "down at the server": the stock server says goodbye while it has no route, which
 # the rxe of 7.3 answers with the death of its queue pair for CM messages (rxe_req.c,

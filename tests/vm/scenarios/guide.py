@@ -7,7 +7,6 @@ from pathlib import Path
 
 topology = "two"
 limit = 60
-flavours = ("fast",)
 
 TOP = Path(__file__).resolve().parents[3]
 BLUE = "/sys/class/rtrs-client/blue"

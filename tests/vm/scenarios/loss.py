@@ -5,7 +5,6 @@ import links
 
 topology = "two"
 limit = 240
-flavours = ("fast",)
 
 # On rxe 7.3 a queue pair with registered memory breaks on its first lost packet. So
 # where both links lose packets only what goes unregistered can be without error, at

@@ -5,7 +5,6 @@ import links
 
 topology = "two"
 limit = 240
-flavours = ("fast",)
 
 
 def restart(t, parameters=""):
