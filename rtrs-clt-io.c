@@ -146,19 +146,30 @@ void rtrs_clt_free_reqs(struct rtrs_clt_path *path)
 	path->nr_slots = 0;
 }
 
-static struct ib_mr *rtrs_clt_alloc_mr(struct rtrs_clt_path *path)
+static bool rtrs_clt_has_gaps_reg(const struct rtrs_clt_path *path)
 {
-	struct ib_pd *pd = path->s.dev->ib_pd;
-	enum ib_mr_type type = IB_MR_TYPE_MEM_REG;
+	return path->s.dev->ib_dev->attrs.kernel_cap_flags & IBK_SG_GAPS_REG;
+}
 
-	if (pd->device->attrs.kernel_cap_flags & IBK_SG_GAPS_REG)
-		type = IB_MR_TYPE_SG_GAPS;
-	return ib_alloc_mr(pd, type, path->max_pages_per_mr);
+/*
+ * Pages of an MR. If no segment but the first and the last may begin or end
+ * inside of a page, the largest data that the session has promised take one
+ * page more than their length, however many segments they are. It is memory of
+ * the HCA's driver, for each slot.
+ */
+static u32 rtrs_clt_mr_pages(const struct rtrs_clt_path *path)
+{
+	u32 pages = DIV_ROUND_UP(path->prm.max_io_size - 1, RTRS_CLT_MR_PAGE_SIZE) + 1;
+
+	return rtrs_clt_has_gaps_reg(path) ? path->max_pages_per_mr :
+	       min(pages, path->max_pages_per_mr);
 }
 
 /* Each slot has its MR, also those that had to give it up during teardown. */
 static int rtrs_clt_alloc_mrs(struct rtrs_clt_path *path)
 {
+	enum ib_mr_type type = rtrs_clt_has_gaps_reg(path) ? IB_MR_TYPE_SG_GAPS :
+			       IB_MR_TYPE_MEM_REG;
 	unsigned int i;
 
 	for (i = 0; i < path->nr_slots; i++) {
@@ -166,7 +177,7 @@ static int rtrs_clt_alloc_mrs(struct rtrs_clt_path *path)
 
 		if (path->reqs[i].mr)
 			continue;
-		mr = rtrs_clt_alloc_mr(path);
+		mr = ib_alloc_mr(path->s.dev->ib_pd, type, path->mr_pages);
 		if (IS_ERR(mr))
 			return PTR_ERR(mr);
 		path->reqs[i].mr = mr;
@@ -186,14 +197,17 @@ static int rtrs_clt_alloc_mrs(struct rtrs_clt_path *path)
  */
 int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path)
 {
+	u32 mr_pages = rtrs_clt_mr_pages(path);
 	u32 nr = path->prm.queue_depth;
 	unsigned int i;
 
-	if (path->reqs && (path->nr_slots != nr || path->ius->size != path->prm.max_hdr_size))
+	if (path->reqs && (path->nr_slots != nr || path->mr_pages != mr_pages ||
+			   path->ius->size != path->prm.max_hdr_size))
 		rtrs_clt_free_reqs(path);
 	if (path->reqs)
 		return rtrs_clt_alloc_mrs(path);
 
+	path->mr_pages = mr_pages;
 	path->rbufs = kvzalloc_objs(*path->rbufs, nr);
 	path->reqs = kvzalloc_objs(*path->reqs, nr);
 	path->ius = rtrs_iu_alloc(nr, path->prm.max_hdr_size, GFP_KERNEL, path->s.dev->ib_dev,

@@ -374,6 +374,7 @@ enum rtrs_clt_path_wish {
  * @reqs:		request slots, one per permit
  * @ius:		header buffers of @reqs
  * @nr_slots:		number of elements of @rbufs, @reqs and @ius
+ * @mr_pages:		pages that the MRs of @reqs have room for
  * @max_pages_per_mr:	pages, and so segments, that one request may have
  * @admin_inflight:	requests on the service connection
  * @lock:		protects what follows, and the kicking of the worker
@@ -430,6 +431,7 @@ struct rtrs_clt_path {
 	struct rtrs_clt_io_req *reqs;
 	struct rtrs_iu *ius;
 	u32 nr_slots;
+	u32 mr_pages;
 	u32 max_pages_per_mr;
 	atomic_t admin_inflight;
 
