@@ -6,9 +6,6 @@
  * caller of rtrs_clt_open() hears of it, in a work of its own without any lock;
  * user space hears of each path.
  */
-#undef pr_fmt
-#define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
-
 #include "rtrs-clt.h"
 #include "rtrs-clt-trace.h"
 

@@ -21,13 +21,6 @@
 #define RETRY_MIN_MS 20U
 #define RETRY_MAX_MS 250U
 
-/* Age of a request at which we ask whether the server's HCA is there, and how often */
-#define PROBE_AGE_MS 1000U
-
-/* What a step of the worker wants next: jiffies to wait, or one of these */
-#define STEP_AGAIN 0L
-#define STEP_IDLE (-1L)
-
 static unsigned int connect_timeout_ms = 2000;
 
 static int connect_timeout_set(const char *val, const struct kernel_param *kp)
@@ -286,66 +279,6 @@ void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why)
 }
 
 /*
- * Heartbeat
- */
-
-static void rtrs_clt_hb_error(struct rtrs_con *con)
-{
-	rtrs_clt_path_error(to_clt_path(con->path), -ETIMEDOUT, "no heartbeat from the server");
-}
-
-static void rtrs_clt_hb_sent(struct ib_wc *wc)
-{
-	struct rtrs_con *con = wc->qp->qp_context;
-
-	if (wc->status == IB_WC_SUCCESS) {
-		atomic_inc(&con->sq_wr_avail);
-		rtrs_clt_stats_completion(to_clt_con(con));
-	} else if (wc->status != IB_WC_WR_FLUSH_ERR) {
-		rtrs_clt_path_error(to_clt_path(con->path), -EIO, "a heartbeat could not be sent");
-	}
-}
-
-static void rtrs_clt_hb_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	rtrs_clt_hb_sent(wc);
-}
-
-static void rtrs_clt_hb_ack_done(struct ib_cq *cq, struct ib_wc *wc)
-{
-	struct rtrs_con *con = wc->qp->qp_context;
-
-	clear_bit(RTRS_CON_HB_ACK, &to_clt_con(con)->flags);
-	rtrs_clt_hb_sent(wc);
-}
-
-static void rtrs_clt_init_hb(struct rtrs_clt_path *path)
-{
-	path->hb_cqe.done = rtrs_clt_hb_done;
-	path->hb_ack_cqe.done = rtrs_clt_hb_ack_done;
-	path->probe_cqe.done = rtrs_clt_probe_done;
-	path->s.hb_ack_cqe = &path->hb_ack_cqe;
-	/* every send is signalled, what counts them needs no interval */
-	path->s.signal_interval = 1;
-	rtrs_init_hb(&path->s, &path->hb_cqe, RTRS_HB_INTERVAL_MS, RTRS_HB_MISSED_MAX,
-		     rtrs_clt_hb_error, rtrs_clt_wq);
-}
-
-/**
- * rtrs_clt_path_start_hb() - start the heartbeat as the session wants it now
- * @path: path in its worker, just CONNECTED
- *
- * The first tick comes an interval later.
- */
-void rtrs_clt_path_start_hb(struct rtrs_clt_path *path)
-{
-	WRITE_ONCE(path->s.hb_interval_ms, READ_ONCE(path->clt->hb_interval_ms));
-	/* the core gives up one tick after this many */
-	WRITE_ONCE(path->s.hb_missed_max, READ_ONCE(path->clt->hb_missed_max) - 1);
-	rtrs_start_hb(&path->s);
-}
-
-/*
  * The worker
  */
 
@@ -559,56 +492,6 @@ static long rtrs_clt_step_reconnecting(struct rtrs_clt_path *path)
 		rtrs_clt_path_teardown(path, false);
 	}
 	return rtrs_clt_begin_attempt(path);
-}
-
-/*
- * Is there a request, and how old are they? If there is none, looking ends until
- * rtrs_clt_path_watch() is called.
- */
-static bool rtrs_clt_watch(struct rtrs_clt_path *path, unsigned long *oldest,
-			   unsigned long *unanswered)
-{
-	if (rtrs_clt_req_ages(path, oldest, unanswered))
-		return true;
-	if (!READ_ONCE(path->watched))
-		return false;
-	WRITE_ONCE(path->watched, false);
-	/* who has not seen that yet has posted by now */
-	synchronize_rcu();
-	if (!rtrs_clt_req_ages(path, oldest, unanswered))
-		return false;
-	WRITE_ONCE(path->watched, true);
-	return true;
-}
-
-/*
- * A request that the server has acknowledged and not answered leaves the HCA
- * nothing to repeat, and so nothing by which it would notice that the server is
- * gone. So we ask. That and heartbeats show that the server lives, not that it
- * answers what it was asked, for which there may be a limit. Returns how long to
- * wait until the next look, which is not at once for each of many requests that
- * are nearly old enough.
- */
-static long rtrs_clt_watch_requests(struct rtrs_clt_path *path)
-{
-	unsigned long limit = READ_ONCE(path->clt->request_timeout_sec) * HZ;
-	unsigned long probe = msecs_to_jiffies(PROBE_AGE_MS);
-	unsigned long pause = probe / 16;
-	unsigned long oldest, unanswered, next;
-
-	if (!rtrs_clt_watch(path, &oldest, &unanswered))
-		return STEP_IDLE;
-	if (limit && unanswered > limit) {
-		rtrs_clt_path_error(path, -ETIMEDOUT, "a request was not answered in time");
-		return STEP_AGAIN;
-	}
-	/* nobody was told of the last probe's end, nor of heartbeats that were sent */
-	rtrs_clt_reap_sends(to_clt_con(path->s.con[0]), INT_MAX);
-	if (oldest < probe)
-		next = max(probe - oldest, pause);
-	else
-		next = rtrs_clt_probe(path) ? probe : pause;
-	return limit ? min(next, max(limit - unanswered, pause)) : next;
 }
 
 static long rtrs_clt_step_connected(struct rtrs_clt_path *path)

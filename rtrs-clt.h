@@ -646,6 +646,10 @@ int rtrs_clt_sess_accept_limits(struct rtrs_clt_path *path);
 
 /* rtrs-clt-path.c */
 
+/* What a step of the worker wants next: jiffies to wait, or one of these */
+#define STEP_AGAIN 0L
+#define STEP_IDLE (-1L)
+
 unsigned long rtrs_clt_connect_deadline(void);
 const char *rtrs_clt_state_str(enum rtrs_clt_state state);
 const char *rtrs_clt_path_name(const struct rtrs_clt_path *path, char *buf, size_t len);
@@ -665,7 +669,6 @@ int rtrs_clt_path_reconnect(struct rtrs_clt_path *path);
 void rtrs_clt_path_disconnect(struct rtrs_clt_path *path);
 int rtrs_clt_path_remove(struct rtrs_clt_path *path);
 int rtrs_clt_path_add(struct rtrs_clt_sess *clt, const struct rtrs_addr *addr);
-void rtrs_clt_path_start_hb(struct rtrs_clt_path *path);
 void rtrs_clt_path_settings_changed(struct rtrs_clt_path *path);
 void rtrs_clt_path_watch(struct rtrs_clt_path *path);
 
@@ -710,10 +713,6 @@ void rtrs_clt_con_destroy_id(struct rtrs_clt_con *con);
 int rtrs_clt_alloc_reqs(struct rtrs_clt_path *path);
 void rtrs_clt_free_reqs(struct rtrs_clt_path *path);
 int rtrs_clt_io_submit(struct rtrs_clt_io_req *req);
-bool rtrs_clt_req_ages(const struct rtrs_clt_path *path, unsigned long *oldest,
-		       unsigned long *unanswered);
-bool rtrs_clt_probe(struct rtrs_clt_path *path);
-void rtrs_clt_probe_done(struct ib_cq *cq, struct ib_wc *wc);
 void rtrs_clt_req_release(struct rtrs_clt_io_req *req);
 void rtrs_clt_req_finish(struct rtrs_clt_io_req *req, int err);
 bool rtrs_clt_recv_failed(struct rtrs_clt_con *con, const struct ib_wc *wc);
@@ -727,6 +726,12 @@ int rtrs_clt_reap_sends(struct rtrs_clt_con *con, int budget);
 void rtrs_clt_arm_sends(struct rtrs_clt_con *con);
 void rtrs_clt_send_cq_event(struct ib_cq *cq, void *con);
 int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget);
+
+/* rtrs-clt-hb.c */
+
+void rtrs_clt_init_hb(struct rtrs_clt_path *path);
+void rtrs_clt_path_start_hb(struct rtrs_clt_path *path);
+long rtrs_clt_watch_requests(struct rtrs_clt_path *path);
 
 /* rtrs-clt-stats.c */
 
