@@ -6,7 +6,7 @@ import os
 import links
 
 topology = "two"
-SECONDS = int(os.environ.get("RTRS_STORM_SECONDS") or 20)
+SECONDS = int(os.environ.get("RTRS_STORM_SECONDS") or 60)
 limit = SECONDS + 120
 
 WRITERS = [
