@@ -16,7 +16,7 @@
 /* How long a step waits for room in the send queue, or for the CM */
 #define ROOM_MS 2000
 
-#define MSG_MAX 8192
+#define MSG_MIN ((size_t)8192)
 
 struct fs_send {
 	struct ib_cqe cqe;
@@ -276,7 +276,11 @@ static int fs_do_info_rsp(struct fs_run *run, const struct fs_step *s, struct fs
 	struct fs_path *path = con->path;
 	const struct fs_sess *sess = path->sess;
 	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_SEND };
-	struct wire_info_rsp *rsp = kzalloc(MSG_MAX, GFP_KERNEL);
+	size_t right = struct_size_t(struct wire_info_rsp, desc, sess->nr_desc);
+	size_t len = step_len(s, right);
+	/* a step may send more than is right, and write there */
+	size_t size = max3(right, len, MSG_MIN);
+	struct wire_info_rsp *rsp = kzalloc(size, GFP_KERNEL);
 	u32 i, left = sess->queue_depth;
 	int err;
 
@@ -292,9 +296,9 @@ static int fs_do_info_rsp(struct fs_run *run, const struct fs_step *s, struct fs
 		rsp->desc[i].len = cpu_to_le32(nr * sess->chunk_size);
 		left -= nr;
 	}
-	fs_patch_msg(rsp, MSG_MAX, s);
+	fs_patch_msg(rsp, size, s);
 	path->up = true;
-	err = fs_send(con, &wr, rsp, step_len(s, struct_size(rsp, desc, sess->nr_desc)));
+	err = fs_send(con, &wr, rsp, len);
 	kfree(rsp);
 	return err;
 }
