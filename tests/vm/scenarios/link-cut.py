@@ -85,6 +85,10 @@ def run(t):
         disk = t.client.run(f"map cut disk0 {t.paths()}").strip()
         assert not write(t.client, f"{SESSION}/reconnect_delay_sec", "1").error
     for what in CUTS:
+        # rxe 7.3 frees a packet with interrupts off there, of which the debug kernel's
+        # page pool warns, at the server
+        if t.flavour == "debug" and what == "link down at the server":
+            continue
         for n in 0, 1:
             cut(t, disk, n, what)
     with t.check("unmap, unload"):
