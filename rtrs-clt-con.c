@@ -612,8 +612,8 @@ static int rtrs_clt_info_alloc(struct rtrs_clt_path *path)
 	size_t len = struct_size_t(struct rtrs_msg_info_rsp, desc, path->prm.queue_depth);
 
 	path->info_rsp = NULL;
-	path->nr_info_ius = min(2 + rtrs_clt_ms_left(path) / RTRS_HB_INTERVAL_MS,
-				RTRS_CLT_INFO_RECVS);
+	path->nr_info_ius = min_t(u32, 2 + rtrs_clt_ms_left(path) / RTRS_HB_INTERVAL_MS,
+				  RTRS_CLT_INFO_RECVS);
 	path->info_ius = rtrs_iu_alloc(path->nr_info_ius, len, GFP_KERNEL, dev, DMA_FROM_DEVICE,
 				       rtrs_clt_info_rsp_done);
 	path->info_req = rtrs_iu_alloc(1, sizeof(struct rtrs_msg_info_req), GFP_KERNEL, dev,
