@@ -527,7 +527,6 @@ err:
  */
 int rtrs_clt_connect_cons(struct rtrs_clt_path *path)
 {
-	bool slots = false;
 	int up, next = 0, err;
 
 	atomic_set(&path->cons_up, 0);
@@ -541,14 +540,11 @@ int rtrs_clt_connect_cons(struct rtrs_clt_path *path)
 				return err;
 			next++;
 		}
-		/* while the others are on their way */
-		if (up && !slots) {
-			err = rtrs_clt_alloc_reqs(path);
-			if (err) {
-				rtrs_clt_path_error(path, err, "no memory for request slots");
-				return err;
-			}
-			slots = true;
+		/* only cid 0 is up, which is seen once: while the others are on their way */
+		err = up == 1 ? rtrs_clt_alloc_reqs(path) : 0;
+		if (err) {
+			rtrs_clt_path_error(path, err, "no memory for request slots");
+			return err;
 		}
 		err = rtrs_clt_wait(path, rtrs_clt_more_cons_up, up);
 		if (err)
@@ -596,14 +592,11 @@ static void rtrs_clt_info_rsp_done(struct ib_cq *cq, struct ib_wc *wc)
 static void rtrs_clt_info_req_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rtrs_con *c = wc->qp->qp_context;
-	struct rtrs_clt_path *path = to_clt_path(c->path);
 
-	if (wc->status == IB_WC_SUCCESS) {
-		atomic_inc(&c->sq_wr_avail);
-		rtrs_clt_stats_completion(to_clt_con(c));
-	} else if (wc->status != IB_WC_WR_FLUSH_ERR) {
-		rtrs_clt_path_error(path, -EIO, "the info request could not be sent");
-	}
+	if (rtrs_clt_wc_failed(to_clt_con(c), wc, "the info request could not be sent"))
+		return;
+	atomic_inc(&c->sq_wr_avail);
+	rtrs_clt_stats_completion(to_clt_con(c));
 }
 
 static int rtrs_clt_info_alloc(struct rtrs_clt_path *path)

@@ -30,12 +30,10 @@ static void rtrs_clt_hb_sent(struct ib_wc *wc)
 {
 	struct rtrs_con *con = wc->qp->qp_context;
 
-	if (wc->status == IB_WC_SUCCESS) {
-		atomic_inc(&con->sq_wr_avail);
-		rtrs_clt_stats_completion(to_clt_con(con));
-	} else if (wc->status != IB_WC_WR_FLUSH_ERR) {
-		rtrs_clt_path_error(to_clt_path(con->path), -EIO, "a heartbeat could not be sent");
-	}
+	if (rtrs_clt_wc_failed(to_clt_con(con), wc, "a heartbeat could not be sent"))
+		return;
+	atomic_inc(&con->sq_wr_avail);
+	rtrs_clt_stats_completion(to_clt_con(con));
 }
 
 static void rtrs_clt_hb_done(struct ib_cq *cq, struct ib_wc *wc)
@@ -55,13 +53,10 @@ static void rtrs_clt_probe_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rtrs_con *con = wc->qp->qp_context;
 
-	if (wc->status == IB_WC_SUCCESS) {
-		atomic_inc(&con->sq_wr_avail);
-		clear_bit(RTRS_CON_PROBE, &to_clt_con(con)->flags);
-	} else if (wc->status != IB_WC_WR_FLUSH_ERR) {
-		rtrs_clt_path_error(to_clt_path(con->path), -EIO,
-				    "the server's HCA does not answer");
-	}
+	if (rtrs_clt_wc_failed(to_clt_con(con), wc, "the server's HCA does not answer"))
+		return;
+	atomic_inc(&con->sq_wr_avail);
+	clear_bit(RTRS_CON_PROBE, &to_clt_con(con)->flags);
 }
 
 /**

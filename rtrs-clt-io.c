@@ -54,19 +54,6 @@ static void req_put(struct rtrs_clt_io_req *req)
 }
 
 /*
- * A failed completion never lets go of a request: what the HCA still does with
- * the buffers is known only after the drain, so teardown ends the request.
- */
-static bool wc_failed(struct rtrs_clt_con *con, const struct ib_wc *wc, const char *what)
-{
-	if (likely(wc->status == IB_WC_SUCCESS))
-		return false;
-	if (wc->status != IB_WC_WR_FLUSH_ERR)
-		rtrs_clt_path_error(con_to_path(con), -EIO, what);
-	return true;
-}
-
-/*
  * We flush receives only after the path has left these states. Before that a
  * flush means that the HCA took the queue pair down by itself: the reason lies
  * on the CQ of the sends, which is not armed.
@@ -92,7 +79,7 @@ static void rtrs_clt_send_done(struct ib_cq *cq, struct ib_wc *wc)
 	struct rtrs_iu *iu = container_of(wc->wr_cqe, struct rtrs_iu, cqe);
 	struct rtrs_clt_con *con = wc_to_con(wc);
 
-	if (wc_failed(con, wc, "a request could not be sent"))
+	if (rtrs_clt_wc_failed(con, wc, "a request could not be sent"))
 		return;
 	rtrs_clt_stats_completion(con);
 	req_put(iu_to_req(con_to_path(con), iu));
@@ -100,14 +87,14 @@ static void rtrs_clt_send_done(struct ib_cq *cq, struct ib_wc *wc)
 
 static void rtrs_clt_reg_done(struct ib_cq *cq, struct ib_wc *wc)
 {
-	wc_failed(wc_to_con(wc), wc, "a registration failed");
+	rtrs_clt_wc_failed(wc_to_con(wc), wc, "a registration failed");
 }
 
 static void rtrs_clt_inv_done(struct ib_cq *cq, struct ib_wc *wc)
 {
 	struct rtrs_clt_io_req *req = container_of(wc->wr_cqe, struct rtrs_clt_io_req, inv_cqe);
 
-	if (wc_failed(req->con, wc, "an invalidation failed"))
+	if (rtrs_clt_wc_failed(req->con, wc, "an invalidation failed"))
 		return;
 	req->flags &= ~RTRS_REQ_REGISTERED;
 	req_put(req);

@@ -727,6 +727,21 @@ void rtrs_clt_arm_sends(struct rtrs_clt_con *con);
 void rtrs_clt_send_cq_event(struct ib_cq *cq, void *con);
 int rtrs_clt_send_cq_poll(struct irq_poll *iop, int budget);
 
+/*
+ * Has a send failed? Then the path does. A failed completion never lets go of a
+ * request: what the HCA still does with the buffers is known only after the drain,
+ * so teardown ends the request.
+ */
+static inline bool rtrs_clt_wc_failed(struct rtrs_clt_con *con, const struct ib_wc *wc,
+				      const char *what)
+{
+	if (likely(wc->status == IB_WC_SUCCESS))
+		return false;
+	if (wc->status != IB_WC_WR_FLUSH_ERR)
+		rtrs_clt_path_error(con_to_path(con), -EIO, what);
+	return true;
+}
+
 /* rtrs-clt-hb.c */
 
 void rtrs_clt_init_hb(struct rtrs_clt_path *path);
