@@ -70,6 +70,11 @@ def wait_state(t, session, path, state, limit=10):
     return time.monotonic() - start
 
 
+def lost_paths(t):
+    """What the client's kernel has said about lost paths, why and when"""
+    return t.client.run("dmesg | grep 'is lost' || true").splitlines()
+
+
 def wait_all_up(t, session, limit=15):
     t.wait_until("all paths are connected",
                  lambda: set(t.states(session).values()) == {"connected"}, limit)

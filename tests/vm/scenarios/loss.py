@@ -24,11 +24,6 @@ ONE = [
 ]
 
 
-def lost(t):
-    """What the kernel has said about lost paths, why and when"""
-    return t.client.run("dmesg | grep 'is lost' || true").splitlines()
-
-
 def run(t):
     t.server.run("disk_up disk0 64; server_up always_invalidate=N")
     disk = t.client.run(f"map loss disk0 {t.paths()}").strip()
@@ -39,10 +34,11 @@ def run(t):
         for link in 0, 1:
             links.spoil(t, link, how)
         with t.check(f"{name}: no IO error, no path lost"):
-            before = lost(t)
+            before = links.lost_paths(t)
             result = t.fio(disk, rw="randwrite", bs=size, time_based=1, runtime=4,
                            verify=None).wait()
-            assert lost(t) == before, "\n".join(lost(t)[len(before):])
+            lost = links.lost_paths(t)
+            assert lost == before, "\n".join(lost[len(before):])
         print(f"      {result['ios']} requests, longest {result['stall']:.2f} s")
         for link in 0, 1:
             links.heal(t, link)

@@ -34,10 +34,6 @@ def count(vm, names):
     return sum(map(int, vm.run(f"cat {files}").split()))
 
 
-def lost_paths(t):
-    return t.client.run("dmesg | grep -c 'is lost' || true")
-
-
 def run(t):
     ulp.up(t, "N")
     t.client.run("modprobe rtrs-bench-watch")
@@ -52,11 +48,12 @@ def run(t):
         steady = "pause_us" not in options and t.flavour == "fast"
         for link in range(2):
             links.spoil(t, link, how, [getattr(t, machine) for machine in machines])
-        before, lost = count(t.server, counters), lost_paths(t)
+        before, lost = count(t.server, counters), links.lost_paths(t)
         with t.check(f"writes, {name}: no error{', no path lost' * steady}"):
             found = ulp.run(t, rw="write", **options, **BLOCKS)
             repeated = count(t.server, counters) - before
-            assert not steady or lost_paths(t) == lost, t.client.run("dmesg | grep 'is lost'")
+            now = links.lost_paths(t)
+            assert not steady or now == lost, "\n".join(now[len(lost):])
         with t.check(f"writes, {name}: some of them were repeated"):
             assert repeated > 0, repeated
         for link in range(2):
