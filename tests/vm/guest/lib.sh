@@ -114,12 +114,14 @@ path_states()
 }
 
 # Last words. On a debug kernel look for leaked memory first: an object counts when
-# it is older than five seconds and did not change between two scans.
+# it is older than five seconds and did not change between two scans. slab_debug= is
+# the harness's word for such a kernel; one without kmemleak, or with a kmemleak that
+# takes no order any more, fails here.
 finish()
 {
 	local leaks=/sys/kernel/debug/kmemleak
 
-	if [ -e "$leaks" ]; then
+	if grep -q slab_debug= /proc/cmdline; then
 		echo scan >"$leaks"
 		sleep 6
 		echo scan >"$leaks"
