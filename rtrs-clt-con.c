@@ -261,11 +261,17 @@ static int rtrs_clt_create_queues(struct rtrs_clt_con *con)
 }
 
 /*
- * CM events. Each handler returns 0 or a negative errno with *why set.
+ * CM events. Each handler returns 0 or a negative errno with the reason set.
  */
 
+/* Why an event is a failure; and whether that may be over in moments */
+struct rtrs_clt_failure {
+	const char *why;
+	bool passes;
+};
+
 static int rtrs_clt_addr_resolved(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
-				  const char **why)
+				  struct rtrs_clt_failure *f)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
 	struct rdma_cm_id *id = con->c.cm_id;
@@ -273,29 +279,29 @@ static int rtrs_clt_addr_resolved(struct rtrs_clt_con *con, struct rdma_cm_event
 
 	if (!con->c.cid) {
 		if (rtrs_clt_path_is_twin(path, &id->route.addr.src_addr)) {
-			*why = "the session has another path of the same addresses";
+			f->why = "the session has another path of the same addresses";
 			path->give_up = true;
 			return -EEXIST;
 		}
-		*why = "the HCA cannot be used";
+		f->why = "the HCA cannot be used";
 		err = rtrs_clt_use_device(path, id);
 		if (err)
 			return err;
 	} else if (id->device != path->s.dev->ib_dev) {
-		*why = "the connections of the path lead over different HCAs";
+		f->why = "the connections of the path lead over different HCAs";
 		return -EHOSTUNREACH;
 	}
-	*why = "the queues cannot be created";
+	f->why = "the queues cannot be created";
 	err = rtrs_clt_create_queues(con);
 	if (err)
 		return err;
 	set_bit(RTRS_CON_RESOLVED, &con->flags);
-	*why = "the route cannot be resolved";
+	f->why = "the route cannot be resolved";
 	return rdma_resolve_route(id, rtrs_clt_ms_left(path));
 }
 
 static int rtrs_clt_route_resolved(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
-				   const char **why)
+				   struct rtrs_clt_failure *f)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
 	struct rtrs_msg_conn_req msg;
@@ -308,7 +314,7 @@ static int rtrs_clt_route_resolved(struct rtrs_clt_con *con, struct rdma_cm_even
 
 	rtrs_conn_req_fill(&msg, con->c.cid, path->s.con_num, path->s.recon_cnt, &path->s.uuid,
 			   &path->clt->paths_uuid, path->first_conn);
-	*why = "the connection request cannot be sent";
+	f->why = "the connection request cannot be sent";
 	return rdma_connect_locked(con->c.cm_id, &param);
 }
 
@@ -339,22 +345,22 @@ static int rtrs_clt_cid0_accepted(struct rtrs_clt_con *con, const struct rtrs_co
 }
 
 static int rtrs_clt_established(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
-				const char **why)
+				struct rtrs_clt_failure *f)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
 	struct rtrs_conn_params prm;
 	int err;
 
 	err = rtrs_conn_rsp_parse(ev->param.conn.private_data, ev->param.conn.private_data_len,
-				  &prm, why);
+				  &prm, &f->why);
 	if (err)
 		return err;
 	if (!con->c.cid) {
-		err = rtrs_clt_cid0_accepted(con, &prm, why);
+		err = rtrs_clt_cid0_accepted(con, &prm, &f->why);
 		if (err)
 			return err;
 	} else if (!rtrs_conn_params_equal(&prm, &path->prm)) {
-		*why = "the server contradicts what it said on connection 0";
+		f->why = "the server contradicts what it said on connection 0";
 		return -ECONNRESET;
 	}
 	set_bit(RTRS_CON_CONNECTED, &con->flags);
@@ -364,21 +370,27 @@ static int rtrs_clt_established(struct rtrs_clt_con *con, struct rdma_cm_event *
 	return 0;
 }
 
-/* What the errno of a reject means in words */
+/*
+ * What the errno of a reject means. It passes if what the server refuses us for
+ * may be a leftover of our former life.
+ */
 static const struct {
 	int err;
-	const char *why;
+	struct rtrs_clt_failure f;
 } rtrs_clt_reject_reasons[] = {
-	{ -ENXIO, "the server does not know the session: restarted, or another server" },
-	{ -EEXIST, "the server has a path of these addresses, or one of another family" },
-	{ -ECONNRESET, "the server refused: the old path is still there, or not our protocol" },
-	{ -ENOMEM, "the server has no memory" },
+	{ -ENXIO,
+	  { "the server does not know the session: restarted, or another server", true } },
+	{ -EEXIST,
+	  { "the server has a path of these addresses, or one of another family", true } },
+	{ -ECONNRESET,
+	  { "the server refused: the old path is still there, or it speaks another version",
+	    true } },
+	{ -ENOMEM, { "the server has no memory" } },
 };
 
 static int rtrs_clt_rejected(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
-			     const char **why)
+			     struct rtrs_clt_failure *f)
 {
-	struct rtrs_clt_path *path = con_to_path(con);
 	const void *data;
 	unsigned int i;
 	u8 len;
@@ -386,58 +398,61 @@ static int rtrs_clt_rejected(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
 
 	data = rdma_consumer_reject_data(con->c.cm_id, ev, &len);
 	if (!data) {
-		*why = rdma_reject_msg(con->c.cm_id, ev->status);
+		f->why = rdma_reject_msg(con->c.cm_id, ev->status);
 		return -ECONNRESET;
 	}
 	err = rtrs_conn_rej_errno(data, len);
-	WRITE_ONCE(path->may_retry, true);
-	*why = "the server refused the connection";
+	if (!err) {
+		f->why = "refused, and not by an RTRS server";
+		return -ECONNRESET;
+	}
+	f->why = "the server refused the connection";
 	for (i = 0; i < ARRAY_SIZE(rtrs_clt_reject_reasons); i++)
 		if (rtrs_clt_reject_reasons[i].err == err)
-			*why = rtrs_clt_reject_reasons[i].why;
+			*f = rtrs_clt_reject_reasons[i].f;
 	return err;
 }
 
 /* What an event does: either a step forward, or an error of this kind */
 static const struct rtrs_clt_cm_reaction {
-	int (*step)(struct rtrs_clt_con *con, struct rdma_cm_event *ev, const char **why);
+	int (*step)(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
+		    struct rtrs_clt_failure *f);
 	int err;
-	const char *why;
+	struct rtrs_clt_failure f;
 } rtrs_clt_cm_events[] = {
 	[RDMA_CM_EVENT_ADDR_RESOLVED] = { .step = rtrs_clt_addr_resolved },
 	[RDMA_CM_EVENT_ROUTE_RESOLVED] = { .step = rtrs_clt_route_resolved },
 	[RDMA_CM_EVENT_ESTABLISHED] = { .step = rtrs_clt_established },
 	[RDMA_CM_EVENT_REJECTED] = { .step = rtrs_clt_rejected },
-	[RDMA_CM_EVENT_ADDR_ERROR] = { .err = -EHOSTUNREACH, .why = "no such address" },
-	[RDMA_CM_EVENT_ROUTE_ERROR] = { .err = -EHOSTUNREACH, .why = "no route" },
-	[RDMA_CM_EVENT_CONNECT_ERROR] = { .err = -ECONNRESET, .why = "the connection failed" },
-	[RDMA_CM_EVENT_UNREACHABLE] = { .err = -ECONNRESET, .why = "the server is unreachable" },
-	[RDMA_CM_EVENT_DISCONNECTED] = { .err = -ECONNRESET, .why = "the server disconnected" },
-	[RDMA_CM_EVENT_ADDR_CHANGE] = { .err = -ECONNRESET, .why = "the address has changed" },
-	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = { .err = -ECONNRESET, .why = "the connection is gone" },
+	[RDMA_CM_EVENT_ADDR_ERROR] = { .err = -EHOSTUNREACH, .f = { "no such address", true } },
+	[RDMA_CM_EVENT_ROUTE_ERROR] = { .err = -EHOSTUNREACH, .f = { "no route" } },
+	[RDMA_CM_EVENT_CONNECT_ERROR] = { .err = -ECONNRESET, .f = { "the connection failed" } },
+	[RDMA_CM_EVENT_UNREACHABLE] = { .err = -ECONNRESET, .f = { "the server is unreachable" } },
+	/* in the info exchange it may mean that the session's name is still taken */
+	[RDMA_CM_EVENT_DISCONNECTED] = { .err = -ECONNRESET,
+					 .f = { "the server disconnected", true } },
+	[RDMA_CM_EVENT_ADDR_CHANGE] = { .err = -ECONNRESET, .f = { "the address has changed" } },
+	[RDMA_CM_EVENT_TIMEWAIT_EXIT] = { .err = -ECONNRESET, .f = { "the connection is gone" } },
 };
 
 static void rtrs_clt_cm_event(struct rtrs_clt_con *con, struct rdma_cm_event *ev)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
+	struct rtrs_clt_failure f = { "unknown CM event" };
 	const struct rtrs_clt_cm_reaction *reaction;
-	const char *why = "unknown CM event";
 	int err = -ECONNRESET;
 
 	if (ev->event < ARRAY_SIZE(rtrs_clt_cm_events)) {
 		reaction = &rtrs_clt_cm_events[ev->event];
 		if (reaction->step) {
-			err = reaction->step(con, ev, &why);
+			err = reaction->step(con, ev, &f);
 		} else if (reaction->err) {
 			err = reaction->err;
-			why = reaction->why;
+			f = reaction->f;
 		}
 	}
-	/* if it disconnects in the info exchange, the session's name is still taken */
-	if (ev->event == RDMA_CM_EVENT_DISCONNECTED || ev->event == RDMA_CM_EVENT_ADDR_ERROR)
-		WRITE_ONCE(path->may_retry, true);
 	if (err)
-		rtrs_clt_path_error(path, err, why);
+		rtrs_clt_path_fail(path, err, f.why, f.passes);
 }
 
 /*
@@ -477,7 +492,7 @@ static int rtrs_clt_con_start(struct rtrs_clt_con *con)
 	struct rtrs_clt_path *path = con_to_path(con);
 	struct sockaddr *dst = (struct sockaddr *)&path->s.dst_addr;
 	struct sockaddr_storage src = path->s.src_addr;
-	const char *why = "a CM id cannot be had";
+	struct rtrs_clt_failure f = { "a CM id cannot be had" };
 	struct rdma_cm_id *id;
 	int err;
 
@@ -497,22 +512,19 @@ static int rtrs_clt_con_start(struct rtrs_clt_con *con)
 	if (!con->c.cid)
 		rtrs_clt_clear_port(&src);
 	rdma_set_ack_timeout(id, con->c.cid ? IO_ACK_TIMEOUT : SERVICE_ACK_TIMEOUT);
-	why = "the source address cannot be shared";
+	f.why = "the source address cannot be shared";
 	err = rdma_set_reuseaddr(id, 1);
 	if (err)
 		goto err;
-	why = "the address cannot be resolved";
+	f.why = "the address cannot be resolved";
+	/* of a path that was up the route may come back any moment */
+	f.passes = path->ever_up;
 	err = rdma_resolve_addr(id, src.ss_family ? (struct sockaddr *)&src : NULL, dst,
 				min(rtrs_clt_ms_left(path), ADDR_TIMEOUT_MS));
-	if (err) {
-		/* of a path that was up the route may come back any moment */
-		WRITE_ONCE(path->may_retry, path->ever_up);
-		goto err;
-	}
-	return 0;
-
+	if (!err)
+		return 0;
 err:
-	rtrs_clt_path_error(path, err, why);
+	rtrs_clt_path_fail(path, err, f.why, f.passes);
 	return err;
 }
 

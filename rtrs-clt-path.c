@@ -130,6 +130,8 @@ static bool rtrs_clt_path_end_attempt(struct rtrs_clt_path *path, enum rtrs_clt_
 	if (ok) {
 		if (state == RTRS_CLT_CLOSED)
 			path->closes++;
+		if (state == RTRS_CLT_CONNECTED)
+			path->up_since = jiffies;
 		path->result = err;
 		path->results++;
 		wake_up_all(&path->wait);
@@ -191,6 +193,19 @@ static unsigned long rtrs_clt_reconnect_delay(const struct rtrs_clt_path *path)
 	return msecs_to_jiffies(ms - ms / 5 + get_random_u32_below(ms / 5 * 2 + 1));
 }
 
+/*
+ * The same for a path that fails now. One that did not last long waits for a
+ * moment even if the delay is 0, or a server could keep us busy with that.
+ */
+static unsigned long rtrs_clt_recovery_delay(const struct rtrs_clt_path *path)
+{
+	unsigned long floor = msecs_to_jiffies(RETRY_MAX_MS);
+	bool lasted = path->state == RTRS_CLT_CONNECTED &&
+		time_after(jiffies, path->up_since + floor);
+
+	return max(rtrs_clt_reconnect_delay(path), lasted ? 0 : floor);
+}
+
 static void rtrs_clt_path_note_err(struct rtrs_clt_path *path, int err, const char *why)
 {
 	path->last_err = err;
@@ -198,29 +213,33 @@ static void rtrs_clt_path_note_err(struct rtrs_clt_path *path, int err, const ch
 }
 
 /**
- * rtrs_clt_path_error() - begin the recovery of a path on which something failed
+ * rtrs_clt_path_fail() - begin the recovery of a path on which something failed
  * @path: the path
  * @err: negative errno
  * @why: static text for people
+ * @passes: it may be over in moments, so an attempt to connect that ends with it
+ *	    is worth one more try
  *
  * Only the first error of a path that is up or coming up has an effect. It
  * takes the path out of use at once; its worker does the rest.
  *
  * Context: any.
  */
-void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why)
+void rtrs_clt_path_fail(struct rtrs_clt_path *path, int err, const char *why, bool passes)
 {
-	unsigned long flags;
+	unsigned long delay, flags;
 	bool first;
 
 	trace_rtrs_rdma_error_recovery(path);
 	spin_lock_irqsave(&path->lock, flags);
+	delay = rtrs_clt_recovery_delay(path);
 	first = rtrs_clt_change_state(path, path->state == RTRS_CLT_CONNECTED ?
 				      RTRS_CLT_RECONNECTING : RTRS_CLT_CONNECTING_ERR);
 	if (first) {
 		rtrs_clt_path_note_err(path, err, why);
 		path->link_failed = true;
-		path->due = jiffies + rtrs_clt_reconnect_delay(path);
+		path->passes = passes;
+		path->due = jiffies + delay;
 		rtrs_clt_path_kick(path);
 	}
 	spin_unlock_irqrestore(&path->lock, flags);
@@ -340,7 +359,7 @@ static bool rtrs_clt_path_may_retry(const struct rtrs_clt_path *path, int err)
 {
 	unsigned long pause = rtrs_clt_retry_pause(path) + msecs_to_jiffies(RETRY_MIN_MS);
 
-	if (!READ_ONCE(path->may_retry) || path->give_up || READ_ONCE(path->clt->closing))
+	if (!path->passes || path->give_up || READ_ONCE(path->clt->closing))
 		return false;
 	if (err == -ENXIO && READ_ONCE(path->clt->opened))
 		return false;
@@ -377,7 +396,6 @@ static long rtrs_clt_step_connecting(struct rtrs_clt_path *path)
 	int err;
 
 	path->torn_down = false;
-	WRITE_ONCE(path->may_retry, false);
 	err = rtrs_clt_path_connect(path);
 	if (err)
 		return STEP_AGAIN;

@@ -386,9 +386,11 @@ enum rtrs_clt_path_wish {
  * @last_why:		static text of the last failure
  * @since:		time of the last change of state
  * @link_failed:	the path was lost by a failure, not because a user wanted so
+ * @passes:		the failure may be over in moments
  * @results:		number of attempts that ended, to wait for the next
  * @result:		how the last one ended, 0 or negative errno
  * @closes:		number of times the path became CLOSED
+ * @up_since:		in jiffies: when it became CONNECTED last
  * @deadline:		in jiffies: end of the running attempt
  * @due:		in jiffies: begin of the next attempt
  * @give_up:		the server has become another one; stop reconnecting
@@ -408,7 +410,6 @@ enum rtrs_clt_path_wish {
  * @cid0_up:		the server has accepted cid 0 of the path
  * @first_conn:		cid 0 may create the session at the server
  * @info_rsp_len:	bytes received as info response, 0 before
- * @may_retry:		what failed in this try may succeed in the next one
  * @info_ius:		receive buffers of the info response
  * @nr_info_ius:	their number
  * @info_rsp:		the one that the response is in, NULL before
@@ -444,9 +445,11 @@ struct rtrs_clt_path {
 	const char *last_why;
 	ktime_t since;
 	bool link_failed;
+	bool passes;
 	unsigned int results;
 	int result;
 	unsigned int closes;
+	unsigned long up_since;
 	unsigned long deadline;
 	unsigned long due;
 	bool give_up;
@@ -467,7 +470,6 @@ struct rtrs_clt_path {
 	bool cid0_up;
 	bool first_conn;
 	u32 info_rsp_len;
-	bool may_retry;
 	struct rtrs_iu *info_ius;
 	u32 nr_info_ius;
 	struct rtrs_iu *info_rsp;
@@ -661,7 +663,14 @@ void rtrs_clt_path_start(struct rtrs_clt_path *path, unsigned long deadline);
 int rtrs_clt_path_set_connected(struct rtrs_clt_path *path);
 int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen);
 void rtrs_clt_path_progress(struct rtrs_clt_path *path);
-void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why);
+void rtrs_clt_path_fail(struct rtrs_clt_path *path, int err, const char *why, bool passes);
+
+/* The same for what does not pass by itself */
+static inline void rtrs_clt_path_error(struct rtrs_clt_path *path, int err, const char *why)
+{
+	rtrs_clt_path_fail(path, err, why, false);
+}
+
 void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *why);
 void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why);
 void rtrs_clt_path_try_now(struct rtrs_clt_path *path);

@@ -468,12 +468,20 @@ static inline int rtrs_refuse(const char **why, const char *reason)
 	return -ECONNRESET;
 }
 
+/*
+ * Who opens a session, or adds a path, gets the server's errno as the result of a
+ * system call. From 512 on numbers have a meaning to the kernel itself there: the
+ * call is to be restarted (ERESTARTSYS), or will be done later (EIOCBQUEUED, on
+ * which a write to sysfs is a BUG). Answers to requests have no room for them.
+ */
+#define RTRS_MAX_ERRNO 511
+
 /* What the errno field of a connection response says, or 1 if that is none. */
 static inline int rtrs_conn_rsp_errno(const struct rtrs_msg_conn_rsp *rsp)
 {
 	int err = (s16)le16_to_cpu(rsp->errno);
 
-	return err <= 0 && err >= -MAX_ERRNO ? err : 1;
+	return err <= 0 && err >= -RTRS_MAX_ERRNO ? err : 1;
 }
 
 /**
@@ -507,7 +515,7 @@ static inline void rtrs_conn_req_fill(struct rtrs_msg_conn_req *msg, u16 cid, u1
  * @why: set to the reason on error
  *
  * Return: 0; -ECONNRESET if this is not an acceptance of our protocol; the
- * errno -4095..-1 that the server has put into it.
+ * errno -511..-1 that the server has put into it.
  */
 static inline int rtrs_conn_rsp_check_hdr(const struct rtrs_msg_conn_rsp *rsp, const char **why)
 {
@@ -535,7 +543,7 @@ static inline int rtrs_conn_rsp_check_hdr(const struct rtrs_msg_conn_rsp *rsp, c
  * @why: set to the reason on error, a constant string; untouched on success
  *
  * Return: 0; -ECONNRESET if the response is malformed or offers what no
- * server may; the errno -4095..-1 that the server has put into it.
+ * server may; the errno -511..-1 that the server has put into it.
  */
 static inline int rtrs_conn_rsp_parse(const void *data, size_t len, struct rtrs_conn_params *prm,
 				      const char **why)
@@ -597,11 +605,10 @@ static inline bool rtrs_conn_params_equal(const struct rtrs_conn_params *a,
  *	is 0
  * @len: its length, bytes
  *
- * Whoever rejects need not be an RTRS server, nor an honest one, so that the
- * result can always be used as error.
+ * Whoever rejects need not be an RTRS server, nor an honest one.
  *
- * Return: the errno -4095..-1 that the server has given, or -ECONNRESET if it
- * has given none.
+ * Return: the errno -511..-1 that the server has given, or 0 if it has given
+ * none, or is none.
  */
 static inline int rtrs_conn_rej_errno(const void *data, size_t len)
 {
@@ -609,13 +616,13 @@ static inline int rtrs_conn_rej_errno(const void *data, size_t len)
 	int err;
 
 	if (len < sizeof(rsp))
-		return -ECONNRESET;
+		return 0;
 	memcpy(&rsp, data, sizeof(rsp));
 
 	if (le16_to_cpu(rsp.magic) != RTRS_MAGIC)
-		return -ECONNRESET;
+		return 0;
 	err = rtrs_conn_rsp_errno(&rsp);
-	return err < 0 ? err : -ECONNRESET;
+	return err < 0 ? err : 0;
 }
 
 /**
