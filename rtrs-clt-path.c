@@ -247,22 +247,26 @@ void rtrs_clt_path_fail(struct rtrs_clt_path *path, int err, const char *why, bo
 		trace_rtrs_clt_path_failure(path, err, why);
 }
 
-/* Returns the number of times that the path was closed before this. */
-static unsigned int rtrs_clt_path_begin_close(struct rtrs_clt_path *path, int err,
-					      const char *why)
+/*
+ * False if the path is closed already. Else it will be, and *seen is the number of
+ * times that it was before.
+ */
+static bool rtrs_clt_path_begin_close(struct rtrs_clt_path *path, int err, const char *why,
+				      unsigned int *seen)
 {
 	unsigned long flags;
-	unsigned int seen;
+	bool open;
 
 	trace_rtrs_clt_close_conns(path);
 	spin_lock_irqsave(&path->lock, flags);
-	seen = path->closes;
+	*seen = path->closes;
 	if (rtrs_clt_change_state(path, RTRS_CLT_CLOSING)) {
 		rtrs_clt_path_note_err(path, err, why);
 		rtrs_clt_path_kick(path);
 	}
+	open = path->state < RTRS_CLT_CLOSED;
 	spin_unlock_irqrestore(&path->lock, flags);
-	return seen;
+	return open;
 }
 
 /**
@@ -275,7 +279,9 @@ static unsigned int rtrs_clt_path_begin_close(struct rtrs_clt_path *path, int er
  */
 void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *why)
 {
-	rtrs_clt_path_begin_close(path, err, why);
+	unsigned int seen;
+
+	rtrs_clt_path_begin_close(path, err, why, &seen);
 }
 
 /**
@@ -285,16 +291,17 @@ void rtrs_clt_path_close_async(struct rtrs_clt_path *path, int err, const char *
  * @why: static text for people
  *
  * The path may be reconnected by somebody else before we look again, so
- * closings are counted.
+ * closings are counted; and whether there is one to wait for is asked in the step
+ * that begins it.
  *
  * Context: process, sleeps for what the local HCA needs, well under a second.
  */
 void rtrs_clt_path_close(struct rtrs_clt_path *path, int err, const char *why)
 {
-	unsigned int seen = rtrs_clt_path_begin_close(path, err, why);
+	unsigned int seen;
 
-	wait_event(path->wait, READ_ONCE(path->closes) != seen ||
-		   rtrs_clt_path_state(path) >= RTRS_CLT_CLOSED);
+	if (rtrs_clt_path_begin_close(path, err, why, &seen))
+		wait_event(path->wait, READ_ONCE(path->closes) != seen);
 }
 
 /*
