@@ -779,9 +779,11 @@ static void rtrs_clt_drain_sends(struct rtrs_clt_con *con)
 						 msecs_to_jiffies(DRAIN_TIMEOUT_MS)))
 			err = -ETIMEDOUT;
 	}
-	if (err)
+	if (err) {
+		con_to_path(con)->undrained = true;
 		rtrs_err(con->c.path, "HCA does not drain the queue of connection %u: %pe\n",
 			 con->c.cid, ERR_PTR(err));
+	}
 	atomic_dec(&con->late);
 	/* waits for whoever still handles completions that came before */
 	irq_poll_disable(&con->iop);

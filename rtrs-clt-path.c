@@ -329,6 +329,12 @@ static void rtrs_clt_path_teardown(struct rtrs_clt_path *path, bool release)
 		rtrs_stop_hb(&path->s);
 		rtrs_clt_each_con(path, rtrs_clt_con_stop);
 		rtrs_clt_each_con(path, rtrs_clt_con_drain);
+		if (path->undrained) {
+			/* an HCA that did not give back everything may go on until then */
+			synchronize_rcu();
+			rtrs_clt_each_con(path, rtrs_clt_con_destroy_queues);
+			path->undrained = false;
+		}
 		rtrs_clt_path_fail_reqs(path);
 		rtrs_clt_path_down(path);
 		WRITE_ONCE(path->s.hb_cur_latency, 0);

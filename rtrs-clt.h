@@ -398,6 +398,7 @@ enum rtrs_clt_path_wish {
  * @shown:		all files of the path are there
  * @watched:		the worker looks at the requests every now and then: set under
  *			@lock by who posts one, cleared by the worker
+ * @undrained:		the HCA has not given back everything that was posted (worker only)
  * @torn_down:		the queues are gone (worker only)
  * @was_up:		counted in the session's paths_up (worker only)
  * @ever_up:		was CONNECTED at least once (worker only)
@@ -457,6 +458,7 @@ struct rtrs_clt_path {
 	bool published;
 	bool shown;
 	bool watched;
+	bool undrained;
 	bool torn_down;
 	bool was_up;
 	bool ever_up;
