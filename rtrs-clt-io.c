@@ -108,9 +108,12 @@ static void rtrs_clt_free_slots(struct rtrs_clt_path *path)
 {
 	unsigned int i;
 
-	for (i = 0; i < path->nr_slots; i++)
+	for (i = 0; i < path->nr_slots; i++) {
+		/* I2: nothing is mapped or counted any more */
+		WARN_ON_ONCE(path->reqs[i].flags || path->reqs[i].nr_wr);
 		if (path->reqs[i].mr)
 			ib_dereg_mr(path->reqs[i].mr);
+	}
 	kvfree(path->reqs);
 	path->reqs = NULL;
 }
@@ -761,8 +764,11 @@ void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
 	const char *why;
 
 	rtrs_clt_stats_completion(con);
-	if (READ_ONCE(path->s.hb_missed_cnt))
+	if (READ_ONCE(path->s.hb_missed_cnt)) {
+		/* the next tick may post a heartbeat: no more than one was not reaped */
+		rtrs_clt_reap_sends(to_clt_con(path->s.con[0]), INT_MAX);
 		WRITE_ONCE(path->s.hb_missed_cnt, 0);
+	}
 	if (wc->opcode == IB_WC_RECV_RDMA_WITH_IMM)
 		why = rtrs_clt_recv_imm(con, be32_to_cpu(wc->ex.imm_data));
 	else if (wc->opcode == IB_WC_RECV)
