@@ -121,8 +121,8 @@ static void rtrs_clt_ib_event(struct ib_event_handler *handler, struct ib_event 
 	struct rtrs_ib_dev *dev = container_of(handler, struct rtrs_ib_dev, event_handler);
 	struct rtrs_clt_sess *clt = container_of(dev->pool, struct rtrs_clt_sess, dev_pd);
 
-	rtrs_info(clt, "%s port %u: %s\n", dev_name(&dev->ib_dev->dev), event->element.port_num,
-		  ib_event_msg(event->event));
+	rtrs_info_rl(clt, "%s port %u: %s\n", dev_name(&dev->ib_dev->dev),
+		     event->element.port_num, ib_event_msg(event->event));
 	if (event->event == IB_EVENT_PORT_ACTIVE || event->event == IB_EVENT_GID_CHANGE)
 		rtrs_clt_link_back(clt, dev);
 }
