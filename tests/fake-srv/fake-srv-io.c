@@ -217,6 +217,12 @@ static u32 step_len(const struct fs_step *s, u32 right)
 	return s->len ? s->len - 1 : right;
 }
 
+/* The same, of a message of which there are no more than so many bytes */
+static u32 step_len_max(const struct fs_step *s, u32 right, u32 max)
+{
+	return min(step_len(s, right), max);
+}
+
 static void fs_fill_conn_rsp(const struct fs_con *con, struct wire_conn_rsp *rsp)
 {
 	const struct fs_sess *sess = con->path->sess;
@@ -238,7 +244,7 @@ static int fs_do_accept(struct fs_run *run, const struct fs_step *s, struct fs_c
 		.rnr_retry_count = 7,
 		.initiator_depth = con->srv->cfg.reads,
 		.private_data = &rsp,
-		.private_data_len = step_len(s, sizeof(rsp)),
+		.private_data_len = step_len_max(s, sizeof(rsp), sizeof(rsp)),
 	};
 	int err;
 
@@ -262,13 +268,14 @@ static int fs_do_reject(struct fs_run *run, const struct fs_step *s, struct fs_c
 	/* who comes again must find the place free; the others are told by the client */
 	if (!con->cid)
 		fs_path_close(con->path);
-	return rdma_reject(con->id, &rsp, step_len(s, sizeof(rsp)), IB_CM_REJ_CONSUMER_DEFINED);
+	return rdma_reject(con->id, &rsp, step_len_max(s, sizeof(rsp), sizeof(rsp)),
+			   IB_CM_REJ_CONSUMER_DEFINED);
 }
 
 static int fs_do_cm_reject(struct fs_run *run, const struct fs_step *s, struct fs_con *con)
 {
 	fs_path_close(con->path);
-	return rdma_reject(con->id, NULL, 0, IB_CM_REJ_NO_RESOURCES);
+	return rdma_reject(con->id, NULL, 0, s->err ? s->err - 1 : IB_CM_REJ_NO_RESOURCES);
 }
 
 static int fs_do_info_rsp(struct fs_run *run, const struct fs_step *s, struct fs_con *con)
@@ -316,7 +323,8 @@ static int fs_do_hb_ack(struct fs_run *run, const struct fs_step *s, struct fs_c
 static u32 step_key(const struct fs_run *run, const struct fs_step *s)
 {
 	struct fake_srv *srv = run->con->srv;
-	u32 key = run->req->key;
+	/* without a request there is no right one */
+	u32 key = run->req ? run->req->key : 0x00a5a500;
 
 	if (s->key == FS_KEY_NEXT)
 		return ib_inc_rkey(key);
@@ -331,6 +339,26 @@ static u32 step_key(const struct fs_run *run, const struct fs_step *s)
 		mutex_unlock(&srv->mutex);
 	}
 	return key;
+}
+
+static u32 step_chunk(const struct fs_run *run, const struct fs_step *s, unsigned int part)
+{
+	u32 id = run->req ? run->req->id : 0;
+
+	return s->other & part ? (id + 1) % run->con->path->sess->queue_depth : id;
+}
+
+static u32 step_imm(const struct fs_run *run, const struct fs_step *s)
+{
+	u32 type = run->req && run->req->inval ? WIRE_IMM_RSP_INV : WIRE_IMM_RSP;
+	u32 id = step_chunk(run, s, FS_OTHER_IMM) + s->id;
+	u32 err = run->req ? run->req->err : 0;
+
+	if (s->type)
+		type = s->type - 1;
+	if (s->err)
+		err = s->err - 1;
+	return type << WIRE_IMM_BITS | (err & 0x1ff) << 19 | (id & 0x7ffff);
 }
 
 /* From the start of the chunk to the client's buffer, or the other way */
@@ -362,6 +390,7 @@ static int fs_rdma(struct fs_run *run, const struct fs_step *s, struct fs_con *c
 		.lkey = con->path->pd->local_dma_lkey,
 	};
 	wr.wr.wr_cqe = &send->cqe;
+	wr.wr.ex.imm_data = cpu_to_be32(step_imm(run, s));
 	wr.remote_addr = req->addr;
 	wr.rkey = step_key(run, s);
 	err = fs_post(con, &wr.wr);
@@ -392,34 +421,14 @@ static int fs_do_inv(struct fs_run *run, const struct fs_step *s, struct fs_con 
 	static const u8 junk[16];
 	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_SEND_WITH_INV };
 
-	if (!run->req)
-		return 0;
 	wr.wr.ex.invalidate_rkey = step_key(run, s);
-	return fs_send(con, &wr, junk, min_t(u32, step_len(s, 0), sizeof(junk)));
-}
-
-static u32 step_chunk(const struct fs_run *run, const struct fs_step *s, unsigned int part)
-{
-	u32 id = run->req ? run->req->id : 0;
-
-	return s->other & part ? (id + 1) % run->con->path->sess->queue_depth : id;
-}
-
-static u32 step_imm(const struct fs_run *run, const struct fs_step *s)
-{
-	u32 type = run->req && run->req->inval ? WIRE_IMM_RSP_INV : WIRE_IMM_RSP;
-	u32 id = step_chunk(run, s, FS_OTHER_IMM) + s->id;
-	u32 err = run->req ? run->req->err : 0;
-
-	if (s->type)
-		type = s->type - 1;
-	if (s->err)
-		err = s->err - 1;
-	return type << WIRE_IMM_BITS | (err & 0x1ff) << 19 | (id & 0x7ffff);
+	return fs_send(con, &wr, junk, step_len_max(s, 0, sizeof(junk)));
 }
 
 static int fs_do_imm(struct fs_run *run, const struct fs_step *s, struct fs_con *con)
 {
+	if (s->len)
+		return fs_rdma(run, s, con, IB_WR_RDMA_WRITE_WITH_IMM);
 	return fs_send_imm(con, step_imm(run, s));
 }
 
@@ -440,7 +449,7 @@ static int fs_do_msg(struct fs_run *run, const struct fs_step *s, struct fs_con 
 	};
 
 	fs_patch_msg(msg, sizeof(msg), s);
-	return fs_send(con, &wr, msg, min_t(u32, step_len(s, sizeof(*msg)), sizeof(msg)));
+	return fs_send(con, &wr, msg, step_len_max(s, sizeof(*msg), sizeof(msg)));
 }
 
 static int fs_do_answer(struct fs_run *run, const struct fs_step *s, struct fs_con *con)
@@ -464,7 +473,7 @@ static int fs_do_send(struct fs_run *run, const struct fs_step *s, struct fs_con
 	static const u8 junk[64] = { 0xa5 };
 	struct ib_rdma_wr wr = { .wr.opcode = IB_WR_SEND };
 
-	return fs_send(con, &wr, junk, min_t(u32, step_len(s, 8), sizeof(junk)));
+	return fs_send(con, &wr, junk, step_len_max(s, 8, sizeof(junk)));
 }
 
 static int fs_do_wait(struct fs_run *run, const struct fs_step *s, struct fs_con *con)
@@ -586,6 +595,14 @@ static const enum fs_op fs_good[] = {
 	[FS_AT_HB] = FS_HB_ACK,
 };
 
+/* The third byte of the address that the client has connected to */
+static unsigned int fs_link(const struct fs_con *con)
+{
+	const struct sockaddr_in *addr = (const void *)&con->id->route.addr.src_addr;
+
+	return ntohl(addr->sin_addr.s_addr) >> 8 & 0xff;
+}
+
 /* Takes the script's steps if it has its say here. */
 static bool fs_match(struct fs_con *con, enum fs_at at, struct fs_step *step)
 {
@@ -595,7 +612,8 @@ static bool fs_match(struct fs_con *con, enum fs_at at, struct fs_step *step)
 
 	spin_lock(&srv->lock);
 	match = s->at == at && (!s->cid || s->cid == FS_CID(con->cid)) &&
-		(!s->path || s->path == con->path->index);
+		(!s->path || s->path == con->path->index) &&
+		(!s->link || s->link == FS_LINK(fs_link(con)));
 	if (match && s->skip) {
 		s->skip--;
 		match = false;

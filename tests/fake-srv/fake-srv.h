@@ -30,7 +30,7 @@ enum fs_op {
 	/* of connections */
 	FS_ACCEPT,
 	FS_REJECT,
-	FS_CM_REJECT,		/* the RDMA CM rejects, not RTRS */
+	FS_CM_REJECT,		/* the RDMA CM rejects, not RTRS; .err is its reason */
 	/* connection 0 */
 	FS_INFO_RSP,
 	FS_HB,
@@ -41,7 +41,7 @@ enum fs_op {
 	FS_DATA,		/* RDMA write of the data */
 	FS_NEW_KEY,		/* register the chunk with its next key */
 	FS_INV,			/* SEND_WITH_INV */
-	FS_IMM,			/* RDMA write without data, with immediate */
+	FS_IMM,			/* RDMA write with immediate; without data, unless .len says */
 	FS_MSG,			/* SEND_WITH_IMM of an rkey message */
 	/* what no server sends */
 	FS_SEND,		/* plain SEND */
@@ -89,17 +89,20 @@ struct fs_patch {
 #define FS_TYPE(n) ((n) + 1)
 #define FS_ERR(n) ((n) + 1)
 #define FS_CID(n) ((n) + 1)
+#define FS_LINK(n) ((n) + 1)
 
 /**
  * struct fs_step - one thing that the server does
  * @op: what
  * @nr: how many times, 0 is once
  * @on: connection
- * @key: of FS_DATA, FS_INV, FS_STEAL; of FS_MSG which key it announces
+ * @key: of FS_DATA, FS_INV, FS_STEAL; of FS_MSG which key it announces. Where
+ *	there is no request none is right
  * @id: added to the chunk number in the immediate
  * @other: FS_OTHER_IMM, FS_OTHER_MSG
  * @type: FS_TYPE(immediate type)
- * @err: FS_ERR(errno) of the answer or of the rejection, as a positive number
+ * @err: FS_ERR(errno) of the answer or of the rejection, as a positive number;
+ *	FS_ERR(reason) of the CM's
  * @len: FS_LEN(bytes) of the message or of the data
  * @ms: how long FS_WAIT waits
  * @patch: changes to the message
@@ -125,6 +128,7 @@ struct fs_step {
  * @at: the point
  * @cid: FS_CID(n): on this connection only
  * @path: n: only on the n-th path that has come to the server, from 1
+ * @link: FS_LINK(n): only on paths to an address x.x.n.x of the server
  * @skip: the first so many times nothing happens
  * @times: so often, then never again; 0: always
  * @keep: do not close a path when a send on it has failed
@@ -134,6 +138,7 @@ struct fs_script {
 	enum fs_at at;
 	int cid;
 	unsigned int path;
+	int link;
 	unsigned int skip;
 	unsigned int times;
 	bool keep;

@@ -18,14 +18,35 @@
 
 #define PEER_PORT 1235
 #define PEER_LINKS 2
+#define PEER_RES 8
 #define PEER_MAX_SG 8
 #define PEER_DATA 4096
 
 /* Limit of an attempt to connect that shall succeed */
 #define PEER_CONNECT_MS 3000
 
+/* Until it is noticed that a path is silent, at the most, if its heartbeat is short */
+#define PEER_HB_MS 2000
+
 /* Sanitizers make the machine slow */
 #define PEER_SCALE (IS_ENABLED(CONFIG_KASAN) ? 4 : 1)
+
+/* Why a path has failed, in the words of its last_error_reason */
+#define NO_REQUEST "answer to no request of this connection"
+#define NO_CHUNK "answer with a chunk number that does not exist"
+#define UNKNOWN_IMM "immediate of unknown type"
+#define WRONG_HB "heartbeat on a connection other than 0"
+#define NO_KEY "answer without the new key of its chunk"
+#define MALFORMED "malformed message with a new key"
+#define OTHER_CHUNK "new key of another chunk than the one answered"
+#define NO_ANSWER "new key with an immediate that is no answer"
+#define NEITHER "message that is neither an answer nor an invalidation"
+#define SENDS_NONE "message with data, but the server said it sends none"
+#define RECV_FAILED "a receive failed"
+#define DISCONNECTED "the server disconnected"
+#define BROKE "the queue pair broke"
+#define NO_HB "no heartbeat from the server"
+#define NO_HCA "the server's HCA does not answer"
 
 struct peer {
 	struct kunit *test;
@@ -33,13 +54,14 @@ struct peer {
 	struct rtrs_clt_sess *clt;
 	char name[32];
 	unsigned int paths;
+	unsigned int msg_more;	/* bytes by which the user message is longer than usual */
 	struct list_head reqs;
 	spinlock_t lock;	/* closing, and confirmations */
 	bool closing;
 	atomic_t bad_data;
 	atomic_t down_events;
 	atomic_t up_events;
-	unsigned int res[PEER_LINKS][8];
+	unsigned int res[PEER_LINKS][PEER_RES];
 };
 
 struct peer_req {
@@ -69,12 +91,15 @@ struct peer_mode {
 };
 
 extern const size_t peer_msg_len;
+extern const struct fs_script peer_hold;
 
 int peer_suite_init(struct kunit_suite *suite);
 void peer_suite_exit(struct kunit_suite *suite);
 
 struct ib_device *peer_hca(unsigned int link);
 struct peer *peer_start(struct kunit *test, const struct peer_mode *mode);
+struct peer *peer_start_open(struct kunit *test, bool new_rkey, unsigned int paths);
+void peer_restart(struct peer *p, const struct peer_mode *mode);
 void peer_stop(struct peer *p);
 
 void peer_prepare(struct peer *p, unsigned int paths);
@@ -92,6 +117,7 @@ void peer_free(struct peer_req *req);
 int peer_do(struct peer *p, int dir, size_t len);
 void peer_expect_works(struct peer *p);
 
+void peer_wait_hits(struct peer *p, unsigned int nr);
 unsigned int peer_hostile_ms(void);
 void peer_connect_ms(struct kunit *test, unsigned int ms);
 int peer_path_read(struct peer *p, unsigned int path, const char *attr, char *buf, size_t len);
@@ -100,6 +126,8 @@ int peer_sess_write(struct peer *p, const char *attr, const char *val);
 bool peer_path_is_up(struct peer *p, unsigned int path);
 bool peer_wait_path(struct peer *p, unsigned int path, bool up, unsigned int ms);
 void peer_expect_reason(struct peer *p, unsigned int path, int err, const char *why);
+int peer_failed_path(struct peer *p);
+void peer_expect_failure(struct peer *p, int err, const char *why);
 int peer_reconnect(struct peer *p, unsigned int path);
 int peer_add_path(struct peer *p, unsigned int link);
 int peer_add_path_with(struct peer *p, unsigned int link, unsigned int (*before)(void),

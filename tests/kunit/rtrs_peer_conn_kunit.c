@@ -3,12 +3,13 @@
  * KUnit tests of the client in front of a server that connects it badly:
  * connection responses, rejections, the info exchange, silence in between
  *
- * Each row is done twice: to a session that is opened, where the errno shows
- * and how long it took; and to a session that reconnects, where the reason can
- * be read, and which must recover when the server behaves again. To add a
- * behaviour, add a row.
+ * Each row is done three times: to a session that is opened, where the errno
+ * shows and how long it took; to a session that reconnects, where the reason can
+ * be read, and which must recover when the server behaves again; and to a path
+ * that is added to a session, which goes on. To add a behaviour, add a row.
  */
 #include <linux/ktime.h>
+#include <rdma/ib_cm.h>
 #include <rdma/ib_verbs.h>
 
 #include "rtrs_peer.h"
@@ -29,19 +30,25 @@ enum { I_TYPE = 0, I_NR = 2, I_ADDR = 8, I_LEN = 20, I_LEN2 = 36 };
 #define INFO(...) .at = FS_AT_INFO_REQ, .step = { { .op = FS_INFO_RSP, .patch = { __VA_ARGS__ } } }
 #define INFO_STEPS(...) .at = FS_AT_INFO_REQ, .step = { __VA_ARGS__ }
 #define CONN_STEPS(...) .at = FS_AT_CONN_REQ, .step = { __VA_ARGS__ }
+#define ESTABLISHED(_cid, ...) \
+	.at = FS_AT_ESTABLISHED, .cid = FS_CID(_cid), .step = { __VA_ARGS__ }
 
-#define REFUSED "the server refused: the old path is still there, or not our protocol"
+#define REFUSED "the server refused: the old path is still there, or it speaks another version"
+#define NO_SERVER "refused, and not by an RTRS server"
 #define CONTRADICTS "the server contradicts what it said on connection 0"
 #define TIMEOUT "no answer within the time limit"
-#define DISCONNECTED "the server disconnected"
 
-/* err 0: legal, the session must come up */
+/*
+ * err 0: legal, the session must come up. again: it may be over in a moment, so
+ * the client tries until its time is over
+ */
 static const struct conn_row {
 	const char *desc;
 	struct fs_script script;
 	struct peer_mode mode;
 	int err;
 	const char *why;
+	bool again;
 } conn_rows[] = {
 	/* connection response */
 	{ "other minor version is fine", { ACCEPT(FS_PATCH(C_VERSION, 1, 0x77)) } },
@@ -60,6 +67,13 @@ static const struct conn_row {
 	{ "accepted with errno -5", { ACCEPT(FS_PATCH(C_ERRNO, 2, -5)) },
 	  .err = -EIO, .why = "server error" },
 	{ "accepted with errno 1", { ACCEPT(FS_PATCH(C_ERRNO, 2, 1)) },
+	  .err = -ECONNRESET, .why = "errno out of range" },
+	{ "accepted with errno -511", { ACCEPT(FS_PATCH(C_ERRNO, 2, -511)) },
+	  .err = -511, .why = "server error" },
+	/* a system call is to be restarted; will be done later, which nobody may return */
+	{ "accepted with errno -512", { ACCEPT(FS_PATCH(C_ERRNO, 2, -512)) },
+	  .err = -ECONNRESET, .why = "errno out of range" },
+	{ "accepted with errno -529", { ACCEPT(FS_PATCH(C_ERRNO, 2, -EIOCBQUEUED)) },
 	  .err = -ECONNRESET, .why = "errno out of range" },
 	{ "accepted with errno -32768", { ACCEPT(FS_PATCH(C_ERRNO, 2, 0x8000)) },
 	  .err = -ECONNRESET, .why = "errno out of range" },
@@ -109,28 +123,41 @@ static const struct conn_row {
 	  .err = -ENOMEM, .why = "server error" },
 
 	/* rejections */
-	{ "rejected: unknown session", { REJECT(ENXIO) }, .err = -ENXIO,
+	{ "rejected: unknown session", { REJECT(ENXIO) }, .err = -ENXIO, .again = true,
 	  .why = "the server does not know the session: restarted, or another server" },
-	{ "rejected: path exists", { REJECT(EEXIST) }, .err = -EEXIST,
+	{ "rejected: path exists", { REJECT(EEXIST) }, .err = -EEXIST, .again = true,
 	  .why = "the server has a path of these addresses, or one of another family" },
 	{ "rejected: no memory", { REJECT(ENOMEM) }, .err = -ENOMEM,
 	  .why = "the server has no memory" },
 	{ "rejected: connection reset", { REJECT(ECONNRESET) }, .err = -ECONNRESET,
-	  .why = REFUSED },
+	  .again = true, .why = REFUSED },
 	{ "rejected: some errno", { REJECT(EPERM) }, .err = -EPERM,
 	  .why = "the server refused the connection" },
-	{ "rejected: errno -4095", { REJECT(4095) }, .err = -4095,
+	{ "rejected: errno -511", { REJECT(511) }, .err = -511,
 	  .why = "the server refused the connection" },
-	{ "rejected with errno 0", { REJECT(0) }, .err = -ECONNRESET, .why = REFUSED },
+	{ "rejected with errno -512", { REJECT(512) }, .err = -ECONNRESET, .why = NO_SERVER },
+	{ "rejected with errno -529", { REJECT(EIOCBQUEUED) }, .err = -ECONNRESET,
+	  .why = NO_SERVER },
+	{ "rejected with errno -4095", { REJECT(4095) }, .err = -ECONNRESET, .why = NO_SERVER },
+	{ "rejected with errno 0", { REJECT(0) }, .err = -ECONNRESET, .why = NO_SERVER },
 	{ "rejected with errno 1", { REJECT(0, FS_PATCH(C_ERRNO, 2, 1)) },
-	  .err = -ECONNRESET, .why = REFUSED },
-	{ "rejected with errno -4096", { REJECT(4096) }, .err = -ECONNRESET, .why = REFUSED },
+	  .err = -ECONNRESET, .why = NO_SERVER },
+	{ "rejected with errno -4096", { REJECT(4096) }, .err = -ECONNRESET, .why = NO_SERVER },
 	{ "rejected with bad magic", { REJECT(EPERM, FS_PATCH(C_MAGIC, 2, 0x1234)) },
-	  .err = -ECONNRESET, .why = REFUSED },
+	  .err = -ECONNRESET, .why = NO_SERVER },
 	{ "rejected without private data", { CONN_STEPS({ FS_REJECT, .len = FS_LEN(0) }) },
-	  .err = -ECONNRESET, .why = REFUSED },
+	  .err = -ECONNRESET, .why = NO_SERVER },
 	{ "rejected by the CM", { CONN_STEPS({ FS_CM_REJECT }) },
 	  .err = -ECONNRESET, .why = "no resources" },
+	{ "rejected by the CM as stale",
+	  { CONN_STEPS({ FS_CM_REJECT, .err = FS_ERR(IB_CM_REJ_STALE_CONN) }) },
+	  .err = -ECONNRESET, .why = "stale conn" },
+	{ "rejected by the CM as redirected",
+	  { CONN_STEPS({ FS_CM_REJECT, .err = FS_ERR(IB_CM_REJ_PORT_REDIRECT) }) },
+	  .err = -ECONNRESET, .why = "port redirect" },
+	{ "rejected by the CM for a reason that is none",
+	  { CONN_STEPS({ FS_CM_REJECT, .err = FS_ERR(250) }) },
+	  .err = -ECONNRESET, .why = "unrecognized reason" },
 	{ "cid 1 rejected", { .cid = FS_CID(1), REJECT(EPERM) },
 	  .err = -EPERM, .why = "the server refused the connection" },
 	{ "last cid rejected", { .cid = FS_CID(2), REJECT(ENOMEM) },
@@ -146,11 +173,14 @@ static const struct conn_row {
 	{ "a slow answer is fine", { CONN_STEPS({ FS_WAIT, .ms = 60 }, { FS_ACCEPT }) } },
 	/* and no info response, or a quick client may be up before it hears of it */
 	{ "cid 0 accepted and disconnected",
-	  { .at = FS_AT_ESTABLISHED, .cid = FS_CID(0),
-	    .step = { { FS_SILENCE }, { FS_DISCONNECT } } },
-	  .err = -ECONNRESET, .why = DISCONNECTED },
-	{ "queue of cid 0 gone after accepting",
-	  { .at = FS_AT_ESTABLISHED, .cid = FS_CID(0), .step = { { FS_KILL_QP } } },
+	  { ESTABLISHED(0, { FS_SILENCE }, { FS_DISCONNECT }) },
+	  .err = -ECONNRESET, .again = true, .why = DISCONNECTED },
+	{ "cid 1 accepted and disconnected",
+	  { ESTABLISHED(1, { FS_SILENCE }, { FS_DISCONNECT }) },
+	  .err = -ECONNRESET, .again = true, .why = DISCONNECTED },
+	{ "queue of cid 0 gone after accepting", { ESTABLISHED(0, { FS_KILL_QP }) },
+	  .err = -ETIMEDOUT, .why = TIMEOUT },
+	{ "queue of cid 1 gone after accepting", { ESTABLISHED(1, { FS_KILL_QP }) },
 	  .err = -ETIMEDOUT, .why = TIMEOUT },
 	{ "silent after accepting all",
 	  { .cid = FS_CID(2), CONN_STEPS({ FS_SILENCE }, { FS_ACCEPT }) },
@@ -198,13 +228,13 @@ static const struct conn_row {
 	  .err = -ECONNRESET, .why = "info response lacks descriptors" },
 	{ "info: junk behind it is fine", { INFO_STEPS({ FS_INFO_RSP, .len = FS_LEN(100) }) } },
 	{ "info: longer than any can be", { INFO_STEPS({ FS_INFO_RSP, .len = FS_LEN(4096) }) },
-	  .err = -ECONNRESET, .why = "a receive failed" },
+	  .err = -ECONNRESET, .why = RECV_FAILED },
 	{ "info: never", { INFO_STEPS({ FS_SILENCE }) }, .err = -ETIMEDOUT, .why = TIMEOUT },
 	{ "info: disconnect instead", { INFO_STEPS({ FS_DISCONNECT }) },
-	  .err = -ECONNRESET, .why = DISCONNECTED },
+	  .err = -ECONNRESET, .again = true, .why = DISCONNECTED },
 	{ "info: disconnect of another connection",
 	  { INFO_STEPS({ FS_DISCONNECT, .on = FS_ON_NEXT_CON }) },
-	  .err = -ECONNRESET, .why = DISCONNECTED },
+	  .err = -ECONNRESET, .again = true, .why = DISCONNECTED },
 	/* the HCA's acknowledgment of the request has got away before */
 	{ "info: queue gone instead", { INFO_STEPS({ FS_WAIT, .ms = 50 }, { FS_KILL_QP }) },
 	  .err = -ETIMEDOUT, .why = TIMEOUT },
@@ -215,33 +245,37 @@ static const struct conn_row {
 	/* no server sends a second one before the first is answered */
 	{ "info: eight heartbeats before it",
 	  { INFO_STEPS({ FS_HB, .nr = 8 }, { FS_INFO_RSP }) },
-	  .err = -ECONNRESET, .why = "a receive failed" },
+	  .err = -ECONNRESET, .why = RECV_FAILED },
+	{ "info: forty heartbeats before it", { INFO_STEPS({ FS_HB, .nr = 40 }, { FS_INFO_RSP }) },
+	  .err = -EPROTO, .why = "messages before the path is up" },
+	{ "info: invalidation before it", { INFO_STEPS({ FS_INV }, { FS_INFO_RSP }) },
+	  .err = -ECONNRESET, .why = RECV_FAILED },
 	{ "info: heartbeat before it, renewed keys",
 	  { INFO_STEPS({ FS_HB }, { FS_INFO_RSP }) }, { .new_rkey = true } },
 	{ "info: acknowledgment before it is fine",
 	  { INFO_STEPS({ FS_HB_ACK }, { FS_INFO_RSP }) } },
 	{ "info: answer before it", { INFO_STEPS({ FS_IMM }, { FS_INFO_RSP }) },
-	  .err = -EPROTO, .why = "answer to no request of this connection" },
+	  .err = -EPROTO, .why = NO_REQUEST },
 	{ "info: answer before it on an IO connection",
 	  { INFO_STEPS({ FS_IMM, .on = FS_ON_NEXT_CON }, { FS_WAIT, .ms = 20 }, { FS_INFO_RSP }) },
-	  .err = -EPROTO, .why = "answer to no request of this connection" },
+	  .err = -EPROTO, .why = NO_REQUEST },
 	{ "info: answer of a chunk that is none before it",
 	  { INFO_STEPS({ FS_IMM, .id = 5000 }, { FS_INFO_RSP }) },
-	  .err = -EPROTO, .why = "answer with a chunk number that does not exist" },
+	  .err = -EPROTO, .why = NO_CHUNK },
 	{ "info: new key before it", { INFO_STEPS({ FS_MSG }, { FS_INFO_RSP }) },
-	  { .new_rkey = true }, .err = -EPROTO, .why = "answer to no request of this connection" },
+	  { .new_rkey = true }, .err = -EPROTO, .why = NO_REQUEST },
 	{ "info: immediate of unknown type before it",
 	  { INFO_STEPS({ FS_IMM, .type = FS_TYPE(5) }, { FS_INFO_RSP }) },
-	  .err = -EPROTO, .why = "immediate of unknown type" },
+	  .err = -EPROTO, .why = UNKNOWN_IMM },
 	{ "info: another message in its place",
 	  { INFO_STEPS({ FS_SEND, .len = FS_LEN(8) }) },
 	  .err = -ECONNRESET, .why = "not an info response" },
 	{ "info: on the wrong connection",
 	  { INFO_STEPS({ FS_INFO_RSP, .on = FS_ON_NEXT_CON }) },
-	  .err = -ECONNRESET, .why = "a receive failed" },
+	  .err = -ECONNRESET, .why = RECV_FAILED },
 	{ "info: heartbeat on the wrong connection before it",
 	  { INFO_STEPS({ FS_HB, .on = FS_ON_NEXT_CON }, { FS_WAIT, .ms = 20 }, { FS_INFO_RSP }) },
-	  .err = -EPROTO, .why = "heartbeat on a connection other than 0" },
+	  .err = -EPROTO, .why = WRONG_HB },
 };
 
 KUNIT_ARRAY_PARAM_DESC(conn, conn_rows, desc);
@@ -254,18 +288,20 @@ static void expect_hits(struct peer *p)
 	KUNIT_EXPECT_GT_MSG(p->test, stats.hits, 0, "the script was never asked");
 }
 
-/* Opening fails with that errno, in time, and leaves nothing behind. */
+/* Opening fails with that errno, at once or in time, and leaves nothing behind. */
 static void open_test(struct kunit *test)
 {
 	const struct conn_row *row = test->param_value;
 	struct peer *p = peer_start(test, &row->mode);
-	unsigned int limit = peer_hostile_ms();
+	bool waits = row->again || row->err == -ETIMEDOUT;
+	unsigned int limit = waits ? peer_hostile_ms() : PEER_CONNECT_MS * PEER_SCALE;
 	ktime_t begin;
 
 	fake_srv_script(p->srv, &row->script);
 	begin = ktime_get();
 	KUNIT_EXPECT_EQ(test, row->err, peer_open(p, 1, limit));
-	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), limit + 1000 * PEER_SCALE);
+	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin),
+			(waits ? limit : 0) + 1000 * PEER_SCALE);
 	expect_hits(p);
 	if (p->clt) {
 		peer_expect_works(p);
@@ -294,6 +330,30 @@ static void reconnect_test(struct kunit *test)
 	peer_connect_ms(test, PEER_CONNECT_MS * PEER_SCALE);
 	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, 0));
 	peer_expect_works(p);
+	peer_stop(p);
+}
+
+/* A path cannot be added for that reason, which is none of the others' business. */
+static void add_path_test(struct kunit *test)
+{
+	const struct conn_row *row = test->param_value;
+	struct peer *p = peer_start(test, &row->mode);
+	char buf[16];
+
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	peer_connect_ms(test, peer_hostile_ms());
+	fake_srv_script(p->srv, &row->script);
+	KUNIT_EXPECT_EQ(test, row->err, peer_add_path(p, 1));
+	expect_hits(p);
+	peer_expect_works(p);
+	fake_srv_heal(p->srv);
+	peer_connect_ms(test, PEER_CONNECT_MS * PEER_SCALE);
+	if (row->err)
+		KUNIT_EXPECT_EQ(test, 0, peer_add_path(p, 1));
+	p->paths = 2;
+	peer_expect_works(p);
+	KUNIT_EXPECT_EQ(test, 0, peer_path_read(p, 0, "last_error", buf, sizeof(buf)));
+	KUNIT_EXPECT_STREQ(test, buf, "0");
 	peer_stop(p);
 }
 
@@ -461,6 +521,7 @@ static void hca_test(struct kunit *test)
 static struct kunit_case conn_cases[] = {
 	KUNIT_CASE_PARAM(open_test, conn_gen_params),
 	KUNIT_CASE_PARAM(reconnect_test, conn_gen_params),
+	KUNIT_CASE_PARAM(add_path_test, conn_gen_params),
 	KUNIT_CASE_PARAM(limit_test, limit_gen_params),
 	KUNIT_CASE(open_limit_test),
 	KUNIT_CASE(twin_test),

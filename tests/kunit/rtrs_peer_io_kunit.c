@@ -15,7 +15,6 @@
 
 #define DEPTH 8
 #define FILL 0xc3
-#define HB_MS 2000		/* until a silent path is noticed, at the most */
 
 #define STEPS(...) .script = { .at = FS_AT_REQUEST, .times = 1, .step = { __VA_ARGS__ } }
 
@@ -24,28 +23,15 @@
 	.script = { .at = FS_AT_REQUEST, .times = 1, .keep = true, .step = { __VA_ARGS__ } }, \
 	.err = -ECONNRESET, .why = BROKE, .refused = 1
 
-#define NO_REQUEST "answer to no request of this connection"
-#define NO_CHUNK "answer with a chunk number that does not exist"
-#define UNKNOWN_IMM "immediate of unknown type"
-#define WRONG_HB "heartbeat on a connection other than 0"
-#define NO_KEY "answer without the new key of its chunk"
-#define MALFORMED "malformed message with a new key"
-#define OTHER_CHUNK "new key of another chunk than the one answered"
-#define NO_ANSWER "new key with an immediate that is no answer"
-#define NEITHER "message that is neither an answer nor an invalidation"
-#define SENDS_NONE "message with data, but the server said it sends none"
-#define RECV_FAILED "a receive failed"
-#define DISCONNECTED "the server disconnected"
-#define BROKE "the queue pair broke"
-#define NO_HB "no heartbeat from the server"
-#define NO_HCA "the server's HCA does not answer"
-
 /**
  * struct io_row - what the server does with one request
  * @modes: KEEPS or RENEWS, 0 is both
  * @write: the request is a write, else a read
  * @no_data: it has none
+ * @pages: it has so many, else one. More than two make the client register them
+ *	for a write with @admin, too
  * @admin: it is made on connection 0
+ * @info_bufs: the client still has receives from the info exchange
  * @two_paths: makes sense with a second path only
  * @hb: the session's heartbeat is short
  * @reads: the server may do RDMA reads
@@ -60,7 +46,8 @@ static const struct io_row {
 	const char *desc;
 	struct fs_script script;
 	unsigned int modes;
-	bool write, no_data, admin, two_paths, hb, reads, no_check, lost;
+	bool write, no_data, admin, info_bufs, two_paths, hb, reads, no_check, lost;
+	unsigned int pages;
 	int conf;
 	int err;
 	const char *why;
@@ -77,6 +64,7 @@ static const struct io_row {
 		{ FS_INV }, { FS_HB_ACK, .on = FS_ON_CID0 }, { FS_IMM }), .modes = KEEPS },
 	{ "an answer on connection 0, with heartbeats", STEPS({ FS_HB }, { FS_ANSWER }, { FS_HB }),
 	  .admin = true },
+	{ "data and answer in one", STEPS({ FS_IMM, .len = FS_LEN(PEER_DATA) }), .modes = KEEPS },
 	{ "a flood of heartbeats", STEPS({ FS_HB, .nr = 600, .on = FS_ON_CID0 }, { FS_ANSWER }) },
 	{ "a flood of acknowledgments nobody asked for",
 	  STEPS({ FS_HB_ACK, .nr = 600, .on = FS_ON_CID0 }, { FS_ANSWER }) },
@@ -90,6 +78,11 @@ static const struct io_row {
 	  .err = -EPROTO, .why = NO_REQUEST },
 	{ "answered a hundred times", STEPS({ FS_ANSWER }, { FS_IMM, .nr = 99 }), .modes = KEEPS,
 	  .err = -EPROTO, .why = NO_REQUEST },
+	{ "answered, and once more on another connection",
+	  STEPS({ FS_ANSWER }, { FS_IMM, .on = FS_ON_NEXT_CON }), .modes = KEEPS,
+	  .err = -EPROTO, .why = NO_REQUEST },
+	{ "registered write answered twice", STEPS({ FS_ANSWER }, { FS_IMM }), .modes = KEEPS,
+	  .write = true, .admin = true, .pages = 3, .err = -EPROTO, .why = NO_REQUEST },
 	{ "another chunk answered", STEPS({ FS_IMM, .other = FS_OTHER_IMM }), .modes = KEEPS,
 	  .lost = true, .err = -EPROTO, .why = NO_REQUEST },
 	{ "another chunk answered and keyed",
@@ -116,6 +109,9 @@ static const struct io_row {
 	  .err = -EPROTO, .why = UNKNOWN_IMM },
 	{ "immediate of type 3", STEPS({ FS_IMM, .type = FS_TYPE(3) }), .lost = true,
 	  .err = -EPROTO, .why = UNKNOWN_IMM },
+	{ "immediate of type 3, and data behind it",
+	  STEPS({ FS_IMM, .type = FS_TYPE(3) }, { FS_DATA, .nr = 100 }), .lost = true,
+	  .err = -EPROTO, .why = UNKNOWN_IMM },
 	{ "immediate of type 7", STEPS({ FS_IMM, .type = FS_TYPE(7) }), .lost = true,
 	  .err = -EPROTO, .why = UNKNOWN_IMM },
 	{ "immediate of type 10", STEPS({ FS_IMM, .type = FS_TYPE(10) }), .lost = true,
@@ -132,10 +128,23 @@ static const struct io_row {
 	  .lost = true, .err = -EPROTO, .why = NO_KEY },
 	{ "answer without a key, after an invalidation", STEPS({ FS_DATA }, { FS_INV }, { FS_IMM }),
 	  .modes = RENEWS, .lost = true, .err = -EPROTO, .why = NO_KEY },
+	{ "answer of type 2 without a key",
+	  STEPS({ FS_DATA }, { FS_INV }, { FS_IMM, .type = FS_TYPE(2) }), .modes = RENEWS,
+	  .lost = true, .err = -EPROTO, .why = NO_KEY },
 	{ "answer without a key on connection 0", STEPS({ FS_IMM }), .modes = RENEWS,
 	  .admin = true, .lost = true, .err = -EPROTO, .why = NO_KEY },
 	{ "answer with a key that none asked for", STEPS({ FS_MSG }), .modes = KEEPS,
 	  .lost = true, .err = -ECONNRESET, .why = RECV_FAILED },
+	/* receives that connection 0 still has from when it waited for the info response */
+	{ "answer with a key that none asked for on connection 0", STEPS({ FS_MSG }),
+	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO, .why = SENDS_NONE },
+	{ "message of eight bytes on connection 0", STEPS({ FS_SEND, .len = FS_LEN(8) }),
+	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO, .why = NEITHER },
+	{ "invalidation with data on connection 0", STEPS({ FS_INV, .len = FS_LEN(8) }),
+	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO,
+	  .why = "invalidation with data" },
+	{ "key message of nine bytes on connection 0", STEPS({ FS_MSG, .len = FS_LEN(9) }),
+	  .modes = RENEWS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO, .why = MALFORMED },
 	{ "answer as empty message", STEPS({ FS_MSG, .len = FS_LEN(0) }), .modes = KEEPS,
 	  .lost = true, .err = -EPROTO, .why = SENDS_NONE },
 
@@ -224,6 +233,12 @@ static const struct io_row {
 	{ "write to the buffer on another connection after the answer",
 	  REFUSED_STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 100 },
 			{ FS_DATA, .on = FS_ON_NEXT_CON }) },
+	{ "write to the buffer after an error",
+	  REFUSED_STEPS({ FS_ANSWER, .err = FS_ERR(5) }, { FS_WAIT, .ms = 100 }, { FS_DATA }),
+	  .conf = -EIO },
+	{ "write to the buffer after type 2 without an invalidation, renewed keys",
+	  REFUSED_STEPS({ FS_DATA }, { FS_NEW_KEY }, { FS_MSG, .type = FS_TYPE(2) },
+			{ FS_WAIT, .ms = 100 }, { FS_DATA }), .modes = RENEWS },
 	{ "write to the buffer with no key", REFUSED_STEPS({ FS_DATA, .key = FS_KEY_NONE }),
 	  .lost = true },
 	{ "write beyond the buffer", REFUSED_STEPS({ FS_DATA, .len = FS_LEN(8192) }),
@@ -241,6 +256,9 @@ static const struct io_row {
 	  .err = -ECONNRESET, .why = DISCONNECTED },
 	{ "disconnect of another connection", STEPS({ FS_DISCONNECT, .on = FS_ON_NEXT_CON }),
 	  .lost = true, .err = -ECONNRESET, .why = DISCONNECTED },
+	{ "disconnect instead of an answer to a registered write", STEPS({ FS_DISCONNECT }),
+	  .write = true, .admin = true, .pages = 3, .lost = true,
+	  .err = -ECONNRESET, .why = DISCONNECTED },
 	{ "disconnect after the answer",
 	  STEPS({ FS_ANSWER }, { FS_WAIT, .ms = 50 }, { FS_DISCONNECT }),
 	  .err = -ECONNRESET, .why = DISCONNECTED },
@@ -248,6 +266,8 @@ static const struct io_row {
 	  .err = -ETIMEDOUT, .why = NO_HB },
 	{ "silence for a write", STEPS({ FS_SILENCE }), .write = true, .hb = true, .lost = true,
 	  .err = -ETIMEDOUT, .why = NO_HB },
+	{ "silence for a registered write", STEPS({ FS_SILENCE }), .write = true, .admin = true,
+	  .pages = 3, .hb = true, .lost = true, .err = -ETIMEDOUT, .why = NO_HB },
 	{ "silence after the answer", STEPS({ FS_ANSWER }, { FS_SILENCE }), .hb = true,
 	  .err = -ETIMEDOUT, .why = NO_HB },
 	{ "queue of connection 0 gone", STEPS({ FS_KILL_QP, .on = FS_ON_CID0 }), .hb = true,
@@ -302,39 +322,6 @@ static const void *io_gen_params(struct kunit *test, const void *prev, char *des
 	return c;
 }
 
-/* The path that has failed since the session was opened, or none */
-static int failed_path(struct peer *p)
-{
-	unsigned int i;
-	char buf[16];
-
-	for (i = 0; i < p->paths; i++) {
-		KUNIT_EXPECT_EQ(p->test, 0, peer_path_read(p, i, "last_error", buf, sizeof(buf)));
-		if (strcmp(buf, "0"))
-			return i;
-	}
-	return -1;
-}
-
-/* The path fails for that reason, and comes back once the server behaves. */
-static void expect_failure(struct peer *p, const struct io_row *row)
-{
-	unsigned long end = jiffies + msecs_to_jiffies(HB_MS * PEER_SCALE);
-	int path = failed_path(p);
-
-	while (path < 0 && time_before(jiffies, end)) {
-		msleep(20);
-		path = failed_path(p);
-	}
-	KUNIT_EXPECT_GE_MSG(p->test, path, 0, "no path has failed");
-	if (path < 0)
-		return;
-	KUNIT_EXPECT_FALSE(p->test, peer_path_is_up(p, path));
-	peer_expect_reason(p, path, row->err, row->why);
-	fake_srv_heal(p->srv);
-	KUNIT_EXPECT_EQ(p->test, 0, peer_reconnect(p, path));
-}
-
 static void io_test(struct kunit *test)
 {
 	const struct io_case *c = test->param_value;
@@ -344,16 +331,19 @@ static void io_test(struct kunit *test)
 	struct peer_req *req;
 	struct fs_stats stats;
 
-	KUNIT_ASSERT_EQ(test, 0, peer_open(p, c->paths, PEER_CONNECT_MS * PEER_SCALE));
+	/* a receive more for each heartbeat that might come meanwhile */
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, c->paths, row->info_bufs ? 60000 :
+					   PEER_CONNECT_MS * PEER_SCALE));
 	if (row->hb) {
 		KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "150"));
 		KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "1"));
 	}
 	peer_expect_works(p);
 	fake_srv_script(p->srv, &row->script);
-	req = peer_submit(p, row->write ? WRITE : READ, row->no_data ? 0 : PEER_DATA,
+	req = peer_submit(p, row->write ? WRITE : READ,
+			  row->no_data ? 0 : row->pages ? row->pages * PAGE_SIZE : PEER_DATA,
 			  row->admin ? RTRS_ADMIN_CON : RTRS_IO_CON);
-	KUNIT_ASSERT_TRUE_MSG(test, peer_wait(req, HB_MS + 1000), "the request hangs");
+	KUNIT_ASSERT_TRUE_MSG(test, peer_wait(req, PEER_HB_MS + 1000), "the request hangs");
 	KUNIT_EXPECT_EQ(test, req->err,
 			row->lost ? c->paths > 1 ? 0 : -ECONNABORTED : row->conf);
 	if (!row->write) {
@@ -363,13 +353,13 @@ static void io_test(struct kunit *test)
 		peer_fill(req, FILL);
 	}
 	if (row->why)
-		expect_failure(p, row);
+		peer_expect_failure(p, row->err, row->why);
 	fake_srv_stats(p->srv, &stats);
 	KUNIT_EXPECT_GE_MSG(test, stats.access_errors, row->refused,
 			    "the HCA should have refused the server");
 	if (!row->why) {
 		KUNIT_EXPECT_EQ(test, stats.hits, 1);
-		KUNIT_EXPECT_EQ(test, failed_path(p), -1);
+		KUNIT_EXPECT_EQ(test, peer_failed_path(p), -1);
 	}
 	peer_expect_works(p);
 	if (!row->write)
@@ -381,32 +371,6 @@ static void io_test(struct kunit *test)
 /*
  * What needs more than one request
  */
-
-static const struct fs_script hold = {
-	.at = FS_AT_REQUEST, .step = { { FS_HOLD } },
-};
-
-static void wait_requests(struct peer *p, unsigned int nr)
-{
-	struct fs_stats stats;
-	unsigned int i;
-
-	for (i = 0; i < 200; i++) {
-		fake_srv_stats(p->srv, &stats);
-		if (stats.hits >= nr)
-			return;
-		msleep(20);
-	}
-	KUNIT_FAIL(p->test, "the requests do not arrive");
-}
-
-static struct peer *start_open(struct kunit *test, bool new_rkey, unsigned int paths)
-{
-	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = new_rkey });
-
-	KUNIT_ASSERT_EQ(test, 0, peer_open(p, paths, PEER_CONNECT_MS * PEER_SCALE));
-	return p;
-}
 
 static const struct two_modes {
 	const char *desc;
@@ -423,16 +387,16 @@ static void full_test(struct kunit *test)
 {
 	static const struct fs_step answer[FS_STEPS] = { { FS_ANSWER } };
 	const struct two_modes *m = test->param_value;
-	struct peer *p = start_open(test, m->new_rkey, 1);
+	struct peer *p = peer_start_open(test, m->new_rkey, 1);
 	struct peer_req *req;
 	unsigned int i;
 
-	fake_srv_script(p->srv, &hold);
+	fake_srv_script(p->srv, &peer_hold);
 	for (i = 0; i < DEPTH; i++)
 		peer_submit(p, i & 1 ? READ : WRITE, PEER_DATA, RTRS_IO_CON);
 	KUNIT_EXPECT_PTR_EQ(test, NULL,
 			    rtrs_clt_get_permit(p->clt, RTRS_IO_CON, RTRS_PERMIT_NOWAIT));
-	wait_requests(p, DEPTH);
+	peer_wait_hits(p, DEPTH);
 	fake_srv_script(p->srv, NULL);
 	KUNIT_EXPECT_EQ(test, DEPTH, fake_srv_release(p->srv, answer));
 	list_for_each_entry(req, &p->reqs, entry) {
@@ -449,13 +413,34 @@ static const struct admin_row {
 	bool new_rkey;
 	size_t len;
 	unsigned int nr;
+	bool beats;
 } admin_rows[] = {
 	{ "keys stay", false, 0, 464 },
 	{ "keys renewed", true, 0, 464 },
 	{ "registered", true, PEER_DATA, 335 },
+	{ "registered, after heartbeats without an answer", true, PEER_DATA, 335, true },
 };
 
 KUNIT_ARRAY_PARAM_DESC(admin, admin_rows, desc);
+
+/*
+ * The server answers heartbeats on connection 0 with no word, but requests on the
+ * others, so that its path lives.
+ */
+static void beat_for_a_while(struct peer *p)
+{
+	static const struct fs_script quiet = { .at = FS_AT_HB };
+	unsigned int i;
+
+	fake_srv_script(p->srv, &quiet);
+	KUNIT_EXPECT_EQ(p->test, 0, peer_sess_write(p, "hb_interval_ms", "100"));
+	for (i = 0; i < 20 * PEER_SCALE; i++) {
+		KUNIT_EXPECT_EQ(p->test, 0, peer_do(p, READ, PEER_DATA));
+		msleep(100);
+	}
+	peer_wait_hits(p, 12);
+	KUNIT_EXPECT_EQ(p->test, 0, peer_sess_write(p, "hb_interval_ms", "5000"));
+}
 
 /* As many requests as connection 0 takes, each confirmed; one more is refused. */
 static void admin_full_test(struct kunit *test)
@@ -470,12 +455,14 @@ static void admin_full_test(struct kunit *test)
 	unsigned int nr = 0;
 
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
-	fake_srv_script(p->srv, &hold);
+	if (row->beats)
+		beat_for_a_while(p);
+	fake_srv_script(p->srv, &peer_hold);
 	do {
 		req = peer_submit(p, READ, row->len, RTRS_ADMIN_CON);
 	} while (!req->err && ++nr < mode.queue_depth);
 	KUNIT_EXPECT_EQ(test, nr, row->nr);
-	wait_requests(p, nr);
+	peer_wait_hits(p, nr);
 	fake_srv_script(p->srv, NULL);
 	KUNIT_EXPECT_EQ(test, nr, fake_srv_release(p->srv, answer));
 	list_for_each_entry_safe(req, next, &p->reqs, entry) {
@@ -499,13 +486,13 @@ static void foreign_key_test(struct kunit *test)
 		.step = { { FS_DATA }, { FS_INV, .key = FS_KEY_HELD }, { FS_NEW_KEY },
 			  { FS_IMM, .type = FS_TYPE(2) }, { FS_WAIT, .ms = 100 }, { FS_DATA } },
 	};
-	struct peer *p = start_open(test, false, 1);
+	struct peer *p = peer_start_open(test, false, 1);
 	struct peer_req *first, *second;
 	struct fs_stats stats;
 
-	fake_srv_script(p->srv, &hold);
+	fake_srv_script(p->srv, &peer_hold);
 	first = peer_submit(p, READ, PEER_DATA, RTRS_IO_CON);
-	wait_requests(p, 1);
+	peer_wait_hits(p, 1);
 	fake_srv_script(p->srv, &steal);
 	second = peer_submit(p, READ, PEER_DATA, RTRS_IO_CON);
 	KUNIT_ASSERT_TRUE(test, peer_wait(second, 3000));
@@ -531,7 +518,7 @@ static void other_session_test(struct kunit *test)
 		.step = { { FS_DATA, .on = FS_ON_OTHER_SESS }, { FS_WAIT, .ms = 100 },
 			  { FS_INV }, { FS_NEW_KEY }, { FS_IMM } },
 	};
-	struct peer *p = start_open(test, false, 1);
+	struct peer *p = peer_start_open(test, false, 1);
 	struct rtrs_clt_sess *first = p->clt;
 	struct peer_req *req;
 	struct fs_stats stats;
@@ -567,8 +554,8 @@ static void failover_test(struct kunit *test)
 {
 	const struct two_modes *m = test->param_value;
 	static const struct fs_step gone[FS_STEPS] = { { FS_DISCONNECT } };
-	struct fs_script hold_first = hold;
-	struct peer *p = start_open(test, m->new_rkey, 2);
+	struct fs_script hold_first = peer_hold;
+	struct peer *p = peer_start_open(test, m->new_rkey, 2);
 	struct peer_req *req;
 	unsigned int i;
 
@@ -577,7 +564,7 @@ static void failover_test(struct kunit *test)
 	fake_srv_script(p->srv, &hold_first);
 	for (i = 0; i < DEPTH; i++)
 		peer_submit(p, i & 2 ? READ : WRITE, PEER_DATA, RTRS_IO_CON);
-	wait_requests(p, DEPTH / 2);
+	peer_wait_hits(p, DEPTH / 2);
 	fake_srv_release(p->srv, gone);
 	list_for_each_entry(req, &p->reqs, entry) {
 		KUNIT_ASSERT_TRUE(test, peer_wait(req, 3000));
@@ -594,15 +581,15 @@ static void failover_test(struct kunit *test)
 static void close_busy_test(struct kunit *test)
 {
 	const struct two_modes *m = test->param_value;
-	struct peer *p = start_open(test, m->new_rkey, 2);
+	struct peer *p = peer_start_open(test, m->new_rkey, 2);
 	struct peer_req *req;
 	unsigned int i;
 	ktime_t begin;
 
-	fake_srv_script(p->srv, &hold);
+	fake_srv_script(p->srv, &peer_hold);
 	for (i = 0; i < DEPTH; i++)
 		peer_submit(p, i & 1 ? READ : WRITE, PEER_DATA, RTRS_IO_CON);
-	wait_requests(p, DEPTH);
+	peer_wait_hits(p, DEPTH);
 	begin = ktime_get();
 	peer_close(p);
 	KUNIT_EXPECT_LT(test, ktime_ms_delta(ktime_get(), begin), 1000 * PEER_SCALE);
@@ -610,124 +597,6 @@ static void close_busy_test(struct kunit *test)
 		KUNIT_EXPECT_EQ(test, req->err, -ECONNABORTED);
 	fake_srv_heal(p->srv);
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 2, PEER_CONNECT_MS * PEER_SCALE));
-	peer_expect_works(p);
-	peer_stop(p);
-}
-
-/* An acknowledgment that answers nothing says nothing about the latency. */
-static void bogus_ack_test(struct kunit *test)
-{
-	static const struct fs_script script = {
-		.at = FS_AT_REQUEST, .times = 1,
-		.step = { { FS_HB_ACK, .nr = 3, .on = FS_ON_CID0 }, { FS_WAIT, .ms = 50 },
-			  { FS_ANSWER } },
-	};
-	struct peer *p = start_open(test, false, 1);
-	char buf[32];
-
-	fake_srv_script(p->srv, &script);
-	KUNIT_EXPECT_EQ(test, 0, peer_do(p, READ, PEER_DATA));
-	KUNIT_EXPECT_EQ(test, 0, peer_path_read(p, 0, "cur_latency", buf, sizeof(buf)));
-	KUNIT_EXPECT_STREQ(test, buf, "0 ns");
-	peer_stop(p);
-}
-
-/* Who is silent is given up, also with nothing under way; who beats is not. */
-static void idle_test(struct kunit *test)
-{
-	static const struct fs_script quiet = { .at = FS_AT_HB, .step = { { FS_SILENCE } } };
-	struct peer *p = start_open(test, false, 1);
-	struct fs_stats stats;
-
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "100"));
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "1"));
-	msleep(1000 * PEER_SCALE);
-	KUNIT_EXPECT_TRUE(test, peer_path_is_up(p, 0));
-	fake_srv_stats(p->srv, &stats);
-	KUNIT_EXPECT_GE(test, stats.hbs, 2);
-	fake_srv_script(p->srv, &quiet);
-	KUNIT_EXPECT_TRUE(test, peer_wait_path(p, 0, false, HB_MS));
-	peer_expect_reason(p, 0, -ETIMEDOUT, NO_HB);
-	fake_srv_heal(p->srv);
-	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, 0));
-	peer_expect_works(p);
-	peer_stop(p);
-}
-
-/* The server's heart beats, but it has lost a request. Without a limit we wait. */
-static void overdue_test(struct kunit *test)
-{
-	struct peer *p = start_open(test, false, 2);
-	struct fs_script hold_first = hold;
-	struct peer_req *req;
-	int path;
-
-	hold_first.times = 1;
-	fake_srv_script(p->srv, &hold_first);
-	req = peer_submit(p, READ, PEER_DATA, RTRS_IO_CON);
-	KUNIT_EXPECT_FALSE_MSG(test, peer_wait(req, 1500), "there is no limit yet");
-	KUNIT_EXPECT_EQ(test, failed_path(p), -1);
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "request_timeout_sec", "1"));
-	KUNIT_ASSERT_TRUE_MSG(test, peer_wait(req, 2000), "the request hangs");
-	KUNIT_EXPECT_EQ(test, req->err, 0);
-	KUNIT_EXPECT_TRUE(test, peer_data_ok(req));
-	path = failed_path(p);
-	KUNIT_ASSERT_GE(test, path, 0);
-	peer_expect_reason(p, path, -ETIMEDOUT, "a request was not answered in time");
-	fake_srv_heal(p->srv);
-	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, path));
-	peer_expect_works(p);
-	/* and those who are answered are not overdue, however long the path is up */
-	msleep(1500);
-	KUNIT_EXPECT_TRUE(test, peer_path_is_up(p, 0) && peer_path_is_up(p, 1));
-	peer_stop(p);
-}
-
-static const struct up_row {
-	const char *desc;
-	struct fs_script script;
-	bool new_rkey;
-	int err;
-	const char *why;
-} up_rows[] = {
-	{ "answer before any request", { .at = FS_AT_UP, .times = 1, .step = { { FS_IMM } } },
-	  false, -EPROTO, NO_REQUEST },
-	{ "key before any request", { .at = FS_AT_UP, .times = 1, .step = { { FS_MSG } } },
-	  true, -EPROTO, NO_REQUEST },
-	{ "second info response", { .at = FS_AT_UP, .times = 1, .step = { { FS_INFO_RSP } } },
-	  false, -EPROTO, NEITHER },
-	{ "second info response, renewed keys",
-	  { .at = FS_AT_UP, .times = 1, .step = { { FS_INFO_RSP } } },
-	  true, -EPROTO, NEITHER },
-	{ "unknown immediate", { .at = FS_AT_UP, .times = 1,
-				 .step = { { FS_IMM, .type = FS_TYPE(11) } } },
-	  false, -EPROTO, UNKNOWN_IMM },
-	{ "disconnect", { .at = FS_AT_UP, .times = 1, .step = { { FS_DISCONNECT } } },
-	  false, -ECONNRESET, DISCONNECTED },
-};
-
-KUNIT_ARRAY_PARAM_DESC(up, up_rows, desc);
-
-/*
- * Right behind the info response of a reconnect: the attempt fails, or the path
- * comes up and fails then. In any case for that reason.
- */
-static void up_test(struct kunit *test)
-{
-	const struct up_row *row = test->param_value;
-	struct peer *p = start_open(test, row->new_rkey, 1);
-
-	peer_connect_ms(test, peer_hostile_ms());
-	fake_srv_script(p->srv, &row->script);
-	peer_reconnect(p, 0);
-	if (row->err == -EPROTO) {
-		KUNIT_EXPECT_TRUE(test, peer_wait_path(p, 0, false, HB_MS));
-		peer_expect_reason(p, 0, row->err, row->why);
-	}
-	fake_srv_heal(p->srv);
-	peer_connect_ms(test, PEER_CONNECT_MS * PEER_SCALE);
-	peer_reconnect(p, 0);
-	KUNIT_EXPECT_TRUE(test, peer_wait_path(p, 0, true, 3000));
 	peer_expect_works(p);
 	peer_stop(p);
 }
@@ -740,10 +609,6 @@ static struct kunit_case io_kunit_cases[] = {
 	KUNIT_CASE(other_session_test),
 	KUNIT_CASE_PARAM(failover_test, modes_gen_params),
 	KUNIT_CASE_PARAM(close_busy_test, modes_gen_params),
-	KUNIT_CASE(bogus_ack_test),
-	KUNIT_CASE(idle_test),
-	KUNIT_CASE(overdue_test),
-	KUNIT_CASE_PARAM(up_test, up_gen_params),
 	{}
 };
 

@@ -22,12 +22,20 @@
 #define FREED_MS 3000
 #define HOSTILE_MS 300U
 #define FILL 0x5a
+#define BURST 8
 
 /* The user message of our requests: what the server shall write or find */
 struct peer_msg {
 	__le32 tag;
 	__le32 len;
 	u8 pad[24];
+};
+
+/* What a path says it has done, since it is there */
+struct peer_counts {
+	unsigned int reads;
+	unsigned int writes;
+	unsigned int inflight;
 };
 
 static struct rdma_cm_id *peer_id[PEER_LINKS];
@@ -198,29 +206,49 @@ struct ib_device *peer_hca(unsigned int link)
 	return peer_id[link]->device;
 }
 
-static const enum rdma_restrack_type peer_res[] = {
-	RDMA_RESTRACK_PD, RDMA_RESTRACK_CQ, RDMA_RESTRACK_QP, RDMA_RESTRACK_CM_ID,
-	RDMA_RESTRACK_MR,
+static const struct peer_res {
+	const char *what;
+	enum rdma_restrack_type type;
+} peer_res[] = {
+	{ "PDs", RDMA_RESTRACK_PD },
+	{ "CQs", RDMA_RESTRACK_CQ },
+	{ "QPs", RDMA_RESTRACK_QP },
+	{ "CM ids", RDMA_RESTRACK_CM_ID },
+	{ "MRs", RDMA_RESTRACK_MR },
+	/* not an object of its own */
+	{ "entries of shared CQs", RDMA_RESTRACK_MAX },
 };
 
-/* The core keeps shared CQs for later users, so they do not count. */
-static unsigned int shared_cqs(struct ib_device *dev)
-{
-	unsigned int i, nr = 0;
+static_assert(ARRAY_SIZE(peer_res) <= PEER_RES);
 
+/* The core keeps shared CQs for later users, so not they count but who uses them. */
+static void shared_cqs(struct ib_device *dev, unsigned int *cqs, unsigned int *entries)
+{
+	struct ib_cq *cq;
+	unsigned int i;
+
+	*cqs = 0;
+	*entries = 0;
 	spin_lock_irq(&dev->cq_pools_lock);
-	for (i = 0; i < ARRAY_SIZE(dev->cq_pools); i++)
-		nr += list_count_nodes(&dev->cq_pools[i]);
+	for (i = 0; i < ARRAY_SIZE(dev->cq_pools); i++) {
+		list_for_each_entry(cq, &dev->cq_pools[i], pool_entry) {
+			++*cqs;
+			*entries += cq->cqe_used;
+		}
+	}
 	spin_unlock_irq(&dev->cq_pools_lock);
-	return nr;
 }
 
 static unsigned int res_count(unsigned int link, unsigned int kind)
 {
 	struct ib_device *dev = peer_id[link]->device;
-	unsigned int nr = rdma_restrack_count(dev, peer_res[kind], true);
+	enum rdma_restrack_type type = peer_res[kind].type;
+	unsigned int cqs, entries;
 
-	return peer_res[kind] == RDMA_RESTRACK_CQ ? nr - shared_cqs(dev) : nr;
+	shared_cqs(dev, &cqs, &entries);
+	if (type == RDMA_RESTRACK_MAX)
+		return entries;
+	return rdma_restrack_count(dev, type, true) - (type == RDMA_RESTRACK_CQ ? cqs : 0);
 }
 
 static void peer_count_resources(struct peer *p)
@@ -254,7 +282,7 @@ static void peer_expect_no_leak(struct peer *p)
 	for (i = 0; i < PEER_LINKS; i++)
 		for (k = 0; k < ARRAY_SIZE(peer_res); k++)
 			KUNIT_EXPECT_EQ_MSG(p->test, res_count(i, k), p->res[i][k],
-					    "rxe%u: objects of kind %d leaked", i, peer_res[k]);
+					    "rxe%u: %s leaked", i, peer_res[k].what);
 }
 
 /* Server side of a request: fills what is read, checks what was written. */
@@ -265,7 +293,7 @@ static int peer_serve(void *priv, const struct fs_request *req)
 	u8 *data = req->data;
 	u32 tag, i;
 
-	if (req->usr_len != sizeof(msg)) {
+	if (req->usr_len != sizeof(msg) + p->msg_more) {
 		atomic_inc(&p->bad_data);
 		return 0;
 	}
@@ -292,8 +320,8 @@ static void peer_stop_action(void *p)
 	peer_stop(p);
 }
 
-/* Needs a machine with two links; anywhere else the test is skipped. */
-struct peer *peer_start(struct kunit *test, const struct peer_mode *mode)
+/* A server that is like that */
+static void peer_serve_as(struct peer *p, const struct peer_mode *mode)
 {
 	struct fs_config cfg = {
 		.port = PEER_PORT,
@@ -305,7 +333,37 @@ struct peer *peer_start(struct kunit *test, const struct peer_mode *mode)
 		.max_hdr_size = mode->max_hdr_size,
 		.hb_ms = mode->hb_ms,
 		.request = peer_serve,
+		.priv = p,
 	};
+	struct fake_srv *srv = fake_srv_start(&cfg);
+
+	KUNIT_ASSERT_FALSE_MSG(p->test, IS_ERR(srv), "no server: %pe", srv);
+	p->srv = srv;
+}
+
+/* The client has kept to the protocol. */
+static void peer_stop_serving(struct peer *p)
+{
+	struct fake_srv *srv = p->srv;
+	struct fs_stats stats;
+
+	p->srv = NULL;
+	fake_srv_stats(srv, &stats);
+	fake_srv_stop(srv);
+	KUNIT_EXPECT_PTR_EQ_MSG(p->test, stats.complaint, NULL, "the client: %s",
+				stats.complaint ?: "");
+}
+
+/* The server is taken down, and comes back as another one. */
+void peer_restart(struct peer *p, const struct peer_mode *mode)
+{
+	peer_stop_serving(p);
+	peer_serve_as(p, mode);
+}
+
+/* Needs a machine with two links; anywhere else the test is skipped. */
+struct peer *peer_start(struct kunit *test, const struct peer_mode *mode)
+{
 	struct peer *p;
 
 	if (!peer_id[0] || !peer_id[1])
@@ -316,9 +374,7 @@ struct peer *peer_start(struct kunit *test, const struct peer_mode *mode)
 	INIT_LIST_HEAD(&p->reqs);
 	spin_lock_init(&p->lock);
 	peer_count_resources(p);
-	cfg.priv = p;
-	p->srv = fake_srv_start(&cfg);
-	KUNIT_ASSERT_FALSE_MSG(test, IS_ERR(p->srv), "no server: %pe", p->srv);
+	peer_serve_as(p, mode);
 	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, peer_stop_action, p));
 	peer_connect_ms(test, PEER_CONNECT_MS * PEER_SCALE);
 	return p;
@@ -330,20 +386,13 @@ struct peer *peer_start(struct kunit *test, const struct peer_mode *mode)
  */
 void peer_stop(struct peer *p)
 {
-	struct fake_srv *srv = p->srv;
-	struct fs_stats stats;
-
-	if (!srv)
+	if (!p->srv)
 		return;
-	p->srv = NULL;
 	if (p->clt)
 		peer_close(p);
 	while (!list_empty(&p->reqs))
 		peer_free(list_first_entry(&p->reqs, struct peer_req, entry));
-	fake_srv_stats(srv, &stats);
-	fake_srv_stop(srv);
-	KUNIT_EXPECT_PTR_EQ_MSG(p->test, stats.complaint, NULL, "the client: %s",
-				stats.complaint ?: "");
+	peer_stop_serving(p);
 	KUNIT_EXPECT_EQ(p->test, atomic_read(&p->bad_data), 0);
 	peer_expect_no_leak(p);
 }
@@ -642,7 +691,7 @@ static void peer_send(struct peer_req *req, enum rtrs_clt_con_type con)
 	/* the message is what all pieces are together */
 	struct kvec vec[] = {
 		{ &msg.tag, sizeof(msg.tag) }, { &msg.len, sizeof(msg.len) }, { NULL, 0 },
-		{ msg.pad, sizeof(msg.pad) },
+		{ msg.pad, sizeof(msg.pad) }, { msg.pad, p->msg_more },
 	};
 	int err = -ENOSPC;
 
@@ -720,29 +769,129 @@ int peer_do(struct peer *p, int dir, size_t len)
 	return err;
 }
 
-/* Requests that the path believes to be under way, or -1 */
-static int peer_inflight(struct peer *p, unsigned int path)
+static struct peer_counts peer_counts(struct peer *p, unsigned int path)
 {
-	unsigned int inflight;
+	struct peer_counts c = {};
 	char buf[128];
 
-	if (peer_path_read(p, path, "stats/rdma", buf, sizeof(buf)) ||
-	    sscanf(buf, "%*u %*u %*u %*u %u", &inflight) != 1)
-		return -1;
-	return inflight;
+	KUNIT_EXPECT_EQ(p->test, 0, peer_path_read(p, path, "stats/rdma", buf, sizeof(buf)));
+	KUNIT_EXPECT_EQ(p->test, 3, sscanf(buf, "%u %*u %u %*u %u", &c.reads, &c.writes,
+					   &c.inflight));
+	return c;
 }
 
-/* All paths carry requests of both directions, and none is left on them. */
-void peer_expect_works(struct peer *p)
+/* As many requests at once as there are chunks, but no more than that */
+static void peer_expect_burst(struct peer *p, enum rtrs_clt_con_type con, unsigned int nr,
+			      size_t len)
 {
+	struct peer_req *reqs[BURST];
+	struct rtrs_attrs attr;
 	unsigned int i;
 
-	for (i = 0; i < p->paths; i++)
-		KUNIT_EXPECT_TRUE_MSG(p->test, peer_path_is_up(p, i), "path %u is down", i);
-	for (i = 0; i < 2 * p->paths; i++) {
-		KUNIT_EXPECT_EQ(p->test, 0, peer_do(p, WRITE, PEER_DATA));
-		KUNIT_EXPECT_EQ(p->test, 0, peer_do(p, READ, PEER_DATA));
+	KUNIT_ASSERT_EQ(p->test, 0, rtrs_clt_query(p->clt, &attr));
+	nr = min(nr, attr.queue_depth);
+	for (i = 0; i < nr; i++)
+		reqs[i] = peer_submit(p, i & 1 ? READ : WRITE, len, con);
+	for (i = 0; i < nr; i++) {
+		KUNIT_ASSERT_TRUE_MSG(p->test, peer_wait(reqs[i], 5000), "a request hangs");
+		KUNIT_EXPECT_EQ(p->test, reqs[i]->err, 0);
+		KUNIT_EXPECT_TRUE(p->test, peer_data_ok(reqs[i]));
+		peer_free(reqs[i]);
 	}
-	for (i = 0; i < p->paths; i++)
-		KUNIT_EXPECT_EQ_MSG(p->test, 0, peer_inflight(p, i), "on path %u", i);
+}
+
+/*
+ * All paths carry requests of both directions, one at a time and many at once,
+ * and none is left on them. In the end the policy is the default.
+ */
+void peer_expect_works(struct peer *p)
+{
+	struct peer_counts before[PEER_LINKS], after;
+	unsigned int i;
+
+	for (i = 0; i < p->paths; i++) {
+		KUNIT_EXPECT_TRUE_MSG(p->test, peer_path_is_up(p, i), "path %u is down", i);
+		before[i] = peer_counts(p, i);
+	}
+	KUNIT_EXPECT_EQ(p->test, 0, peer_sess_write(p, "mpath_policy", "round-robin"));
+	for (i = 0; i < 2 * p->paths; i++)
+		KUNIT_EXPECT_EQ(p->test, 0, peer_do(p, WRITE, PEER_DATA));
+	for (i = 0; i < 2 * p->paths; i++)
+		KUNIT_EXPECT_EQ(p->test, 0, peer_do(p, READ, PEER_DATA));
+	peer_expect_burst(p, RTRS_IO_CON, BURST, PEER_DATA);
+	/* which counts what is in flight */
+	KUNIT_EXPECT_EQ(p->test, 0, peer_sess_write(p, "mpath_policy", "min-inflight"));
+	peer_expect_burst(p, RTRS_IO_CON, BURST, PEER_DATA);
+	peer_expect_burst(p, RTRS_ADMIN_CON, 2, 0);
+	for (i = 0; i < p->paths; i++) {
+		after = peer_counts(p, i);
+		KUNIT_EXPECT_GT_MSG(p->test, after.reads, before[i].reads, "on path %u", i);
+		KUNIT_EXPECT_GT_MSG(p->test, after.writes, before[i].writes, "on path %u", i);
+		KUNIT_EXPECT_EQ_MSG(p->test, 0, after.inflight, "on path %u", i);
+	}
+}
+
+/*
+ * Failures
+ */
+
+/* The path that has failed since the session was opened, or none */
+int peer_failed_path(struct peer *p)
+{
+	unsigned int i;
+	char buf[16];
+
+	for (i = 0; i < p->paths; i++) {
+		KUNIT_EXPECT_EQ(p->test, 0, peer_path_read(p, i, "last_error", buf, sizeof(buf)));
+		if (strcmp(buf, "0"))
+			return i;
+	}
+	return -1;
+}
+
+/* A path fails for that reason, and comes back once the server behaves. */
+void peer_expect_failure(struct peer *p, int err, const char *why)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(PEER_HB_MS * PEER_SCALE);
+	int path = peer_failed_path(p);
+
+	while (path < 0 && time_before(jiffies, end)) {
+		msleep(20);
+		path = peer_failed_path(p);
+	}
+	KUNIT_EXPECT_GE_MSG(p->test, path, 0, "no path has failed");
+	if (path < 0)
+		return;
+	KUNIT_EXPECT_FALSE(p->test, peer_path_is_up(p, path));
+	peer_expect_reason(p, path, err, why);
+	fake_srv_heal(p->srv);
+	KUNIT_EXPECT_EQ(p->test, 0, peer_reconnect(p, path));
+}
+
+/* The server keeps requests to itself */
+const struct fs_script peer_hold = {
+	.at = FS_AT_REQUEST, .step = { { FS_HOLD } },
+};
+
+/* Waits until the script has had its say so often. */
+void peer_wait_hits(struct peer *p, unsigned int nr)
+{
+	unsigned long end = jiffies + msecs_to_jiffies(4000 * PEER_SCALE);
+	struct fs_stats stats;
+
+	do {
+		fake_srv_stats(p->srv, &stats);
+		if (stats.hits >= nr)
+			return;
+		msleep(20);
+	} while (time_before(jiffies, end));
+	KUNIT_FAIL(p->test, "the script had its say %u times, not %u", stats.hits, nr);
+}
+
+struct peer *peer_start_open(struct kunit *test, bool new_rkey, unsigned int paths)
+{
+	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = new_rkey });
+
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, paths, PEER_CONNECT_MS * PEER_SCALE));
+	return p;
 }

@@ -133,7 +133,7 @@ static bool draw_script(struct rnd_state *rnd, struct fs_script *script)
 	bool wild = one_in(rnd, 6);
 
 	memset(script, 0, sizeof(*script));
-	script->at = FS_AT_REQUEST;
+	script->at = wild && one_in(rnd, 4) ? FS_AT_HB : FS_AT_REQUEST;
 	script->times = below(rnd, 4);
 	script->skip = below(rnd, 3);
 	if (wild)
@@ -152,6 +152,8 @@ static void draw_connect_script(struct rnd_state *rnd, struct fs_script *script)
 	} kinds[] = {
 		{ FS_AT_CONN_REQ, FS_ACCEPT }, { FS_AT_CONN_REQ, FS_REJECT },
 		{ FS_AT_INFO_REQ, FS_INFO_RSP }, { FS_AT_INFO_REQ, FS_INFO_RSP },
+		/* where nothing happens otherwise */
+		{ FS_AT_ESTABLISHED }, { FS_AT_UP },
 	};
 	unsigned int kind = below(rnd, ARRAY_SIZE(kinds));
 	struct fs_step *s = &script->step[0];
@@ -161,9 +163,13 @@ static void draw_connect_script(struct rnd_state *rnd, struct fs_script *script)
 	script->skip = below(rnd, 3);
 	if (one_in(rnd, 3))
 		draw_step(rnd, s++);
-	s->op = kinds[kind].op;
-	s->err = below(rnd, 6000);
-	draw_patch(rnd, &s->patch[0]);
+	if (kinds[kind].op) {
+		s->op = kinds[kind].op;
+		s->err = below(rnd, 6000);
+		draw_patch(rnd, &s->patch[0]);
+	} else {
+		draw_step(rnd, s);
+	}
 	if (one_in(rnd, 3))
 		draw_step(rnd, s + 1);
 }
