@@ -15,6 +15,7 @@
 #include <linux/kallsyms.h>
 #include <linux/kprobes.h>
 #include <linux/ptrace.h>
+#include <rdma/ib_verbs.h>
 
 #include "rtrs_peer.h"
 
@@ -26,6 +27,7 @@
 
 /* Not on a stack: a test that is broken off loses its own */
 static struct kprobe probe;
+static struct kretprobe half_probe;
 
 /* Calls still to come until one fails; 0: not armed */
 static atomic_t calls_left;
@@ -37,18 +39,56 @@ static noinline long refusal(void)
 	return -ENOMEM;
 }
 
-static int on_call(struct kprobe *kp, struct pt_regs *regs)
+/* Is this the call that shall fail? */
+static bool is_the_one(struct pt_regs *regs)
 {
 	char caller[KSYM_SYMBOL_LEN];
 
 	if (!atomic_read(&calls_left))
-		return 0;
+		return false;
 	sprint_symbol(caller, regs_get_kernel_stack_nth(regs, 0));
 	if (!str_has_prefix(caller, "rtrs_") || atomic_dec_if_positive(&calls_left))
-		return 0;
+		return false;
 	atomic_set(&fired, 1);
+	return true;
+}
+
+static int on_call(struct kprobe *kp, struct pt_regs *regs)
+{
+	if (!is_the_one(regs))
+		return 0;
 	instruction_pointer_set(regs, (unsigned long)refusal);
 	return 1;
+}
+
+/* A chain that is cut behind its first work request, a registration */
+struct half {
+	struct ib_send_wr *first;
+	const struct ib_send_wr *rest;
+	const struct ib_send_wr **bad;
+};
+
+static int on_post(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct half *half = (struct half *)ri->data;
+
+	half->first = (struct ib_send_wr *)regs_get_kernel_argument(regs, 1);
+	half->bad = (const struct ib_send_wr **)regs_get_kernel_argument(regs, 2);
+	if (half->first->opcode != IB_WR_REG_MR || !is_the_one(regs))
+		return 1;
+	half->rest = half->first->next;
+	half->first->next = NULL;
+	return 0;
+}
+
+static int after_post(struct kretprobe_instance *ri, struct pt_regs *regs)
+{
+	struct half *half = (struct half *)ri->data;
+
+	half->first->next = (struct ib_send_wr *)half->rest;
+	*half->bad = half->rest;
+	regs_set_return_value(regs, -ENOMEM);
+	return 0;
 }
 
 /*
@@ -114,10 +154,11 @@ static const struct act {
 #define MANY BIT(4)
 #define CONNECT (OPEN | ADD | RECONNECT)
 
-/* The function that fails; what it is needed for */
+/* The function that fails; what it is needed for; whether it does half of it */
 static const struct call {
 	const char *symbol;
 	unsigned int acts;
+	bool half;
 } calls[] = {
 	{ "__rdma_create_kernel_id", CONNECT },
 	{ "rdma_set_reuseaddr", CONNECT },
@@ -131,6 +172,8 @@ static const struct call {
 	{ "ib_alloc_mr", OPEN | ADD },
 	{ "rxe_post_recv", CONNECT | MANY },
 	{ "rxe_post_send", CONNECT | REQUESTS },
+	{ "rxe_post_send", REQUESTS, true },
+	{ "ib_dma_virt_map_sg", REQUESTS },
 	{ "ib_map_mr_sg", REQUESTS },
 };
 
@@ -150,8 +193,8 @@ static const void *inject_gen_params(struct kunit *test, const void *prev, char 
 		c.call = &calls[i / ARRAY_SIZE(acts)];
 		c.act = &acts[i % ARRAY_SIZE(acts)];
 		if (c.call->acts & BIT(i % ARRAY_SIZE(acts))) {
-			snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s: %s", c.act->desc,
-				 c.call->symbol);
+			snprintf(desc, KUNIT_PARAM_DESC_SIZE, "%s: %s%s", c.act->desc,
+				 c.call->half ? "half of " : "", c.call->symbol);
 			return &c;
 		}
 	}
@@ -159,8 +202,9 @@ static const void *inject_gen_params(struct kunit *test, const void *prev, char 
 }
 
 /* One time with the n-th call failing; false: there is none so late */
-static bool fail_nth(struct peer *p, const struct act *act, unsigned int n)
+static bool fail_nth(struct peer *p, const struct inject_case *c, unsigned int n)
 {
+	const struct act *act = c->act;
 	bool failed;
 	int err;
 
@@ -172,32 +216,53 @@ static bool fail_nth(struct peer *p, const struct act *act, unsigned int n)
 	KUNIT_EXPECT_TRUE_MSG(p->test, err <= 0, "call %u: %d", n, err);
 	if (!failed)
 		KUNIT_EXPECT_EQ_MSG(p->test, err, 0, "although no call failed");
+	else if (c->call->half)
+		peer_expect_reason(p, 0, -ENOMEM, "a request could not be posted");
 	if (!err || act->undo_failed)
 		KUNIT_EXPECT_EQ_MSG(p->test, 0, act->undo(p), "call %u", n);
 	return failed;
 }
 
-static void remove_probe(void *kp)
+static void remove_probe(void *half)
 {
 	atomic_set(&calls_left, 0);
-	unregister_kprobe(kp);
+	if (half)
+		unregister_kretprobe(&half_probe);
+	else
+		unregister_kprobe(&probe);
+}
+
+static int set_probe(const struct call *call)
+{
+	if (!call->half) {
+		probe = (struct kprobe){ .symbol_name = call->symbol, .pre_handler = on_call };
+		return register_kprobe(&probe);
+	}
+	half_probe = (struct kretprobe){
+		.kp.symbol_name = call->symbol,
+		.entry_handler = on_post,
+		.handler = after_post,
+		.data_size = sizeof(struct half),
+		.maxactive = 64,
+	};
+	return register_kretprobe(&half_probe);
 }
 
 static void inject_test(struct kunit *test)
 {
 	const struct inject_case *c = test->param_value;
 	struct peer *p = peer_start(test, &(struct peer_mode){ .new_rkey = true });
+	void *half = c->call->half ? &half_probe : NULL;
 	unsigned int n = 1;
 
 	peer_prepare(p, 1);
 	if (c->act->opened)
 		KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
-	probe = (struct kprobe){ .symbol_name = c->call->symbol, .pre_handler = on_call };
-	KUNIT_ASSERT_EQ(test, 0, register_kprobe(&probe));
-	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, remove_probe, &probe));
-	while (n < MAX_CALLS && test->status != KUNIT_FAILURE && fail_nth(p, c->act, n))
+	KUNIT_ASSERT_EQ(test, 0, set_probe(c->call));
+	KUNIT_ASSERT_EQ(test, 0, kunit_add_action_or_reset(test, remove_probe, half));
+	while (n < MAX_CALLS && test->status != KUNIT_FAILURE && fail_nth(p, c, n))
 		n++;
-	kunit_release_action(test, remove_probe, &probe);
+	kunit_release_action(test, remove_probe, half);
 	KUNIT_EXPECT_GT_MSG(test, n, 1, "it was never called");
 	KUNIT_EXPECT_LT(test, n, MAX_CALLS);
 	if (!p->clt)
