@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * One path of one session from open to close: its worker and all who ask
- * something of it (rtrs-clt-path.c, rtrs-clt-set.c), the removal of its HCA
- * (rtrs-clt-dev.c), link events (rtrs-clt-event.c), and a caller whose link
- * event handler waits for a permit.
+ * One path of one session from open to close: its worker (rtrs-clt-path.c), which
+ * looks at the requests, too (rtrs-clt-hb.c), and link events (rtrs-clt-event.c).
+ * All who ask something of it are in path-asks.pml.
  *
  * What the code does under one lock is one step.
  *
  *	RECONNECT, DISCONNECT, REMOVE	writers of these attributes
- *	ERRORS		times that something breaks the path
+ *	ERRORS		times that something breaks the path, or its worker gives it up
  *	FAILED		attempts to connect that fail by themselves
  *	MAX_ATTEMPTS	automatic attempts until the path is closed
  *	REQUESTS	requests of the caller, one at a time, on its only permit
@@ -23,6 +22,7 @@
 /* The rules, see README.md */
 hidden byte I4_freed_when_nobody_can_see_it;
 hidden byte posts_find_their_queues;
+hidden byte a_posted_request_is_watched;
 hidden byte I5_nothing_is_queued_for_a_dead_path;
 hidden byte I7_events_alternate;
 hidden byte I7_no_event_before_open_or_after_close;
@@ -34,6 +34,7 @@ hidden byte HCA_is_not_used_after_its_removal;
 hidden byte reconnect_gets_its_own_result;
 hidden byte disconnect_waits_until_closed;
 hidden byte removed_path_is_DEAD;
+hidden byte who_gave_up_does_not_connect;
 hidden byte worker_rests_only_when_there_is_nothing_to_do;
 hidden byte states_change_as_drawn;
 
@@ -62,10 +63,12 @@ byte closes = NOBODY;
 bit in_future;		/* due is later than now */
 bit published = 1;
 bit shown;
+bit watched;		/* the worker looks at the requests */
 bit torn_down = 1;
 bit was_up;
 bit ever_up;
 bit retry;
+bit give_up;
 byte reconnect_attempts;
 bit queues;
 bit ids;		/* CM ids */
@@ -134,6 +137,7 @@ inline wait_event(me, condition)
 
 /* Steps of these are inside of the path's lock */
 
+/* rtrs_clt_change_state() */
 inline change_state(to, ok)
 {
 	ok = MAY_CHANGE(state, to);
@@ -147,9 +151,12 @@ inline change_state(to, ok)
 	fi
 }
 
+#define NOT_DEAD RULE(I5_nothing_is_queued_for_a_dead_path, state != RTRS_CLT_DEAD && !freed)
+
+/* rtrs_clt_path_kick() */
 inline kick()
 {
-	RULE(I5_nothing_is_queued_for_a_dead_path, state != RTRS_CLT_DEAD && !freed);
+	NOT_DEAD;
 #ifndef MUT_KICK_ONLY_QUEUES
 	kicked = 1;
 #endif
@@ -167,7 +174,7 @@ inline kick()
 #define KICK_INSIDE kick()
 #endif
 
-/* rtrs_clt_path_error() */
+/* rtrs_clt_path_fail() */
 inline path_error(ok)
 {
 	d_step {
@@ -188,7 +195,7 @@ inline path_error(ok)
 
 #define IS_CLOSED (state == RTRS_CLT_CLOSED || state == RTRS_CLT_DEAD)
 
-/* rtrs_clt_path_begin_close() */
+/* rtrs_clt_path_begin_close(): if the path is closed there is nothing to wait for */
 inline begin_close(me, ok)
 {
 #ifdef MUT_CLOSES_READ_OUTSIDE_LOCK
@@ -197,6 +204,9 @@ inline begin_close(me, ok)
 	d_step {
 #ifndef MUT_CLOSES_READ_OUTSIDE_LOCK
 		closes = closes & ~(me);
+#endif
+#ifndef MUT_CLOSED_LOOKED_AT_LATER
+		closes = (IS_CLOSED -> closes | (me) : closes);
 #endif
 		was_closed = (IS_CLOSED -> was_closed : was_closed & ~(me));
 		change_state(RTRS_CLT_CLOSING, ok);
@@ -208,11 +218,17 @@ inline begin_close(me, ok)
 	}
 }
 
+#ifdef MUT_CLOSED_LOOKED_AT_LATER
+#define IS_OVER(me) (closes & (me) || IS_CLOSED)
+#else
+#define IS_OVER(me) (closes & (me))
+#endif
+
 /* rtrs_clt_path_close() */
 inline path_close(me, ok)
 {
 	begin_close(me, ok);
-	wait_event(me, closes & (me) || IS_CLOSED);
+	wait_event(me, IS_OVER(me));
 	d_step {
 		RULE(disconnect_waits_until_closed, was_closed & (me));
 		closes = closes | (me);
@@ -228,7 +244,7 @@ inline path_close(me, ok)
 #define STATE_IN_FRONT
 #endif
 
-/* rtrs_clt_path_end_attempt() and, for CONNECTED, the counting of the path */
+/* rtrs_clt_path_end_attempt() and, for CONNECTED, rtrs_clt_path_set_connected() */
 inline end_attempt(to, good, ok)
 {
 #ifdef MUT_CLOSES_BEFORE_CLOSED
@@ -265,6 +281,7 @@ inline end_attempt(to, good, ok)
 	}
 }
 
+/* rtrs_clt_count_up() */
 inline count_up()
 {
 	was_up = 1;
@@ -279,6 +296,7 @@ inline count_up()
 	fi
 }
 
+/* rtrs_clt_path_down() */
 inline count_down()
 {
 	d_step {
@@ -312,6 +330,7 @@ inline link_ev()
 	permit_taken = 0
 }
 
+/* rtrs_clt_ev_work() */
 inline ev_work(done)
 {
 	do
@@ -381,6 +400,7 @@ inline release_hca()
 	fi
 }
 
+/* rtrs_clt_path_teardown() */
 inline teardown(release)
 {
 	d_step {
@@ -392,6 +412,7 @@ inline teardown(release)
 #ifndef MUT_NO_GRACE_BEFORE_DRAIN
 		!reading;
 #endif
+		watched = 0;
 #ifdef MUT_TEARDOWN_TAKES_PATHS_MUTEX
 		atomic { !paths_mutex -> paths_mutex = 1 };
 		paths_mutex = 0;
@@ -462,8 +483,16 @@ inline step_connecting(use, ok)
 	:: !use -> path_error(ok)
 	fi;
 	if
-	/* no answer, or a refusal */
-	:: atomic { queues && failures > 0 -> failures-- }; path_error(ok)
+	/* no answer, or a refusal; or another server, which path->give_up says */
+	:: atomic {
+		queues && failures > 0 ->
+		failures--;
+		if
+		:: true
+		:: ever_up -> give_up = 1
+		fi
+	   };
+		path_error(ok)
 	:: queues ->
 		RTRS_WISH_NOW = 0;
 		end_attempt(RTRS_CLT_CONNECTED, 1, ok);
@@ -486,13 +515,19 @@ inline step_connecting(use, ok)
 	use = 0
 }
 
+#ifdef MUT_GIVE_UP_IGNORED
+#define GIVES_UP 0
+#else
+#define GIVES_UP give_up
+#endif
+
 /* rtrs_clt_step_connecting_err() */
 inline step_connecting_err(ok)
 {
 	teardown(0);
 	if
-	/* the server has refused: once more */
-	:: atomic { failures > 0 && !closing -> failures-- };
+	/* rtrs_clt_path_retry(): the server has refused, once more */
+	:: atomic { failures > 0 && !closing && !GIVES_UP -> failures-- };
 		d_step {
 			old_id = 0;
 			retry = 1;
@@ -500,8 +535,9 @@ inline step_connecting_err(ok)
 			change_state(RTRS_CLT_RECONNECTING, ok);
 			ok = 0
 		}
-	:: !ever_up -> begin_close(0, ok)
-	:: ever_up ->
+	:: !ever_up || GIVES_UP -> begin_close(0, ok)
+	/* rtrs_clt_path_failed() */
+	:: ever_up && !GIVES_UP ->
 		in_future = 1;
 		end_attempt(RTRS_CLT_RECONNECTING, 0, ok);
 		ok = 0
@@ -523,12 +559,18 @@ inline step_reconnecting(again, delay, ok)
 		:: else
 		fi;
 		if
-		:: RTRS_WISH_MANUAL -> reconnect_attempts = 0; retry = 0
+		:: RTRS_WISH_MANUAL ->
+			reconnect_attempts = 0;
+			retry = 0;
+#ifndef MUT_GIVE_UP_KEPT
+			give_up = 0
+#endif
 		:: else
 		fi;
 		if
 		:: in_future -> again = 0; delay = 1
 		:: !in_future && (RTRS_WISH_MANUAL || retry || reconnect_attempts < MAX_ATTEMPTS) ->
+			RULE(who_gave_up_does_not_connect, !give_up);
 			change_state(RTRS_CLT_CONNECTING, ok);
 			if
 			:: ok && !retry -> begun = NOBODY; reconnect_attempts++
@@ -547,22 +589,101 @@ inline step_reconnecting(again, delay, ok)
 	fi
 }
 
+/* rtrs_clt_watch(): a request is "found" */
+inline watch(found)
+{
+	found = inflight;
+	if
+	:: !found && watched ->
+		watched = 0;
+#ifndef MUT_NO_GRACE_IN_WATCH
+		!reading;
+#endif
+		found = inflight;
+		watched = watched || found
+	:: else
+	fi
+}
+
+/* rtrs_clt_step_connected() with rtrs_clt_watch_requests() */
+inline step_connected(again, delay, found, ok)
+{
+	if
+	:: RTRS_WISH_SETTINGS -> RTRS_WISH_SETTINGS = 0; USE_HCA
+	:: else
+	fi;
+	watch(found);
+	if
+	:: found ->
+		/* the worker's own post needs no RCU */
+		RULE(posts_find_their_queues, queues);
+		if
+		:: true
+		/* the request was not answered in time, or rtrs_clt_probe() cannot post */
+		:: atomic { errors > 0 -> errors-- };
+			path_error(ok);
+			if
+			:: again = 1
+			:: true
+			fi
+		fi;
+#ifndef MUT_LOOKED_AT_ONCE
+		delay = 1
+#endif
+	:: else
+	fi
+}
+
 /* rtrs_clt_step_closing() */
-inline step_closing(ok)
+inline step_closing(again, ok)
 {
 	teardown(1);
 	d_step { reconnect_attempts = 0; retry = 0 };
+#ifdef MUT_WORKER_SPINS
+	again = 1
+#else
 	end_attempt(RTRS_CLT_CLOSED, 0, ok);
 	d_step {
 		RULE(states_change_as_drawn, ok);
 		ok = 0
 	}
+#endif
+}
+
+/*
+ * rtrs_clt_path_work() decides, under the lock: look again, wait, or rest. A wait
+ * ends sooner if somebody kicks, so nothing may have been wished since the step.
+ */
+inline next_look(again, delay)
+{
+	if
+#ifndef MUT_KICKED_NOT_LOOKED_AT
+	:: kicked -> again = 1
+#endif
+	:: else ->
+		if
+		:: delay && !again ->
+			NOT_DEAD;
+			RULE(worker_rests_only_when_there_is_nothing_to_do, !RTRS_WISH_MANUAL &&
+			     (state == RTRS_CLT_RECONNECTING && !RTRS_WISH_NOW ||
+			      state == RTRS_CLT_CONNECTED && !RTRS_WISH_SETTINGS));
+			queued = 0;
+			timer = 1
+		:: else
+		fi;
+		RULE(worker_rests_only_when_there_is_nothing_to_do,
+		     again || delay || queued || state == RTRS_CLT_CONNECTED ||
+		     state == RTRS_CLT_CLOSED || state == RTRS_CLT_DEAD);
+		/* who is still in its read section may be about to say so */
+		RULE(a_posted_request_is_watched, again || delay || queued ||
+		     state != RTRS_CLT_CONNECTED || !watched && (!inflight || reading))
+	fi
 }
 
 active proctype worker()
 {
 	mtype:path_state now;
-	bit again, delay, ok, use, done;
+	bit again, delay, found, ok, use, done;
 
 end:	do
 	:: atomic { queued -> queued = 0; running = 1; again = 1 };
@@ -575,38 +696,20 @@ end:	do
 				delay = 0
 			};
 			if
-			:: now == RTRS_CLT_CONNECTING -> step_connecting(use, ok); again = state != RTRS_CLT_CONNECTED
+			:: now == RTRS_CLT_CONNECTING -> step_connecting(use, ok); again = 1
 			:: now == RTRS_CLT_CONNECTING_ERR -> step_connecting_err(ok); again = 1
 			:: now == RTRS_CLT_RECONNECTING -> step_reconnecting(again, delay, ok)
-			:: now == RTRS_CLT_CONNECTED ->
-				if
-				:: RTRS_WISH_SETTINGS -> RTRS_WISH_SETTINGS = 0; USE_HCA
-				:: else
-				fi
-			:: now == RTRS_CLT_CLOSING -> step_closing(ok)
-			:: now == RTRS_CLT_CLOSED || now == RTRS_CLT_DEAD
+			:: now == RTRS_CLT_CONNECTED -> step_connected(again, delay, found, ok)
+			:: now == RTRS_CLT_CLOSING -> step_closing(again, ok)
+			:: now == RTRS_CLT_CLOSED || now == RTRS_CLT_DEAD ->
+#ifdef MUT_CLOSED_PATH_WAITS
+				delay = 1
+#endif
 			fi;
 			d_step {
 				now = 0;
-				if
-#ifndef MUT_KICKED_NOT_LOOKED_AT
-				:: kicked -> again = 1
-#endif
-				:: else ->
-					if
-					:: delay && !again ->
-						RULE(worker_rests_only_when_there_is_nothing_to_do,
-						     !RTRS_WISH_MANUAL && !RTRS_WISH_NOW &&
-						     state == RTRS_CLT_RECONNECTING);
-						queued = 0;
-						timer = 1
-					:: else
-					fi;
-					RULE(worker_rests_only_when_there_is_nothing_to_do,
-					     again || delay || queued ||
-					     state == RTRS_CLT_CONNECTED ||
-					     state == RTRS_CLT_CLOSED || state == RTRS_CLT_DEAD)
-				fi
+				found = 0;
+				next_look(again, delay)
 			}
 		:: !again -> break
 		od;
@@ -620,316 +723,7 @@ end:	do
 	od
 }
 
-/*
- * Those who ask
- */
-
-/* Enters a file of the path; false if there is none, or nothing may be done */
-inline enter_file(inside)
-{
-	atomic {
-		shown -> writers++;
-		inside = opened && !closing;
-		if
-		:: inside
-		:: else -> writers--
-		fi
-	}
-}
-
-proctype reconnect(byte n)
-{
-	bit inside, ok, busy;
-
-end:	enter_file(inside);
-	if
-	:: inside ->
-		/* rtrs_clt_path_reconnect() */
-#ifdef MUT_STATE_SET_WITHOUT_TABLE
-		if
-		:: state != RTRS_CLT_DEAD -> state = RTRS_CLT_RECONNECTING
-		:: else
-		fi;
-#endif
-		d_step {
-			busy = closing ||
-#ifndef MUT_RECONNECT_WHILE_REMOVED
-			       RTRS_WISH_REMOVE ||
-#endif
-			       !(state == RTRS_CLT_CONNECTED || state == RTRS_CLT_RECONNECTING ||
-				 state == RTRS_CLT_CLOSED);
-			if
-			:: !busy ->
-				change_state(RTRS_CLT_RECONNECTING, ok);
-				RTRS_WISH_MANUAL = 1;
-				results = results & ~W_RECONNECT(n);
-				begun = begun & ~W_RECONNECT(n);
-				own = own & ~W_RECONNECT(n);
-				KICK_INSIDE
-			:: else
-			fi
-		};
-		if
-		:: !busy ->
-			KICK_OUTSIDE;
-			wait_event(W_RECONNECT(n), results & W_RECONNECT(n));
-			d_step {
-				RULE(I4_freed_when_nobody_can_see_it, !freed);
-				RULE(reconnect_gets_its_own_result, own & W_RECONNECT(n));
-				begun = begun | W_RECONNECT(n);
-				own = own | W_RECONNECT(n)
-			}
-		:: else
-		fi;
-		writers--
-	:: else
-	fi
-}
-
-proctype disconnect()
-{
-	bit inside, ok;
-
-end:	enter_file(inside);
-	if
-	:: inside ->
-#ifdef MUT_DISCONNECT_TEARS_DOWN
-		begin_close(0, ok);
-		teardown(1);
-#else
-		path_close(W_DISCONNECT, ok);
-#endif
-		RULE(I4_freed_when_nobody_can_see_it, !freed);
-		writers--
-	:: else
-	fi
-}
-
-inline path_put()
-{
-	d_step {
-		refs--;
-		if
-		:: !refs ->
-			RULE(I4_freed_when_nobody_can_see_it, !published && !hca && !queued &&
-			     !timer && !running && !writers);
-			freed = 1
-		:: else
-		fi
-	}
-}
-
-/* rtrs_clt_path_remove(): "taken" if somebody else is removing the path */
-inline path_remove(me, taken, ok)
-{
-	d_step {
-#ifdef MUT_REMOVED_BY_EACH
-		taken = 0;
-#else
-		taken = RTRS_WISH_REMOVE;
-#endif
-		RTRS_WISH_REMOVE = 1
-	};
-	if
-	:: !taken ->
-		/* rtrs_clt_path_kill() */
-		path_close(me, ok);
-		d_step {
-			change_state(RTRS_CLT_DEAD, ok);
-			RULE(removed_path_is_DEAD, ok);
-			ok = 0
-		};
-#ifndef MUT_WORK_NOT_CANCELLED
-		d_step { queued = 0; timer = 0 };
-		!running;
-#endif
-		/* rtrs_clt_destroy_path_files() */
-		shown = 0;
-		!writers;
-		/* rtrs_clt_path_unpublish() */
-		atomic { !paths_mutex -> published = 0 };
-#ifndef MUT_NO_GRACE_BEFORE_FREE
-		!reading;
-#endif
-		path_put()
-	:: else
-	fi
-}
-
-/* Steps out of its file first, so that it does not wait for itself */
-proctype remove(byte n)
-{
-	bit inside, taken, ok;
-
-end:	enter_file(inside);
-	if
-	:: inside ->
-		d_step { refs++; writers-- };
-		path_remove(W_REMOVE(n), taken, ok);
-		path_put()
-	:: else
-	fi
-}
-
-/* rtrs_clt_ib_remove(), and the RDMA CM after it */
-proctype remove_hca()
-{
-	bit ok;
-
-	hca_goes = 1;
-	atomic { !paths_mutex -> paths_mutex = 1 };
-	if
-	:: published && hca ->
-#ifdef MUT_HCA_REMOVAL_DOES_NOT_WAIT
-		begin_close(0, ok)
-#else
-		path_close(W_HCA, ok)
-#endif
-	:: else
-	fi;
-	paths_mutex = 0;
-	/* RDMA_CM_EVENT_DEVICE_REMOVAL goes to each id that there is; then they are waited for */
-	if
-	:: ids || old_id -> begin_close(0, ok)
-	:: else
-	fi;
-	!ids && !old_id;
-	hca_freed = 1
-}
-
-/* Errors, the timer, the server's answer; the link is back; another heartbeat */
-active proctype world()
-{
-	bit ok;
-
-end:	do
-	:: atomic { errors > 0 && ids && (state == RTRS_CLT_CONNECTED || state == RTRS_CLT_CONNECTING) ->
-		errors--;
-		path_error(ok)
-	   }
-	:: d_step { timer -> timer = 0; in_future = 0; queued = 1 }
-	:: d_step { inflight && state == RTRS_CLT_CONNECTED -> inflight = 0 }
-	/* rtrs_clt_path_try_now() */
-	:: atomic { nudges > 0 && published && hca ->
-		nudges--;
-		if
-		:: state == RTRS_CLT_CONNECTING || state == RTRS_CLT_CONNECTING_ERR -> RTRS_WISH_NOW = 1
-		:: state == RTRS_CLT_RECONNECTING -> RTRS_WISH_NOW = 1; KICK_INSIDE; ok = 1
-		:: else
-		fi
-	   };
-		if
-		:: ok -> ok = 0; KICK_OUTSIDE
-		:: else
-		fi
-	/* rtrs_clt_path_settings_changed() */
-	:: d_step { nudges > 0 && published && !paths_mutex && state == RTRS_CLT_CONNECTED ->
-		nudges--;
-		RTRS_WISH_SETTINGS = 1;
-		kick()
-	   }
-	od
-}
-
-/*
- * The caller: requests, open, close
- */
-
-proctype requests()
-{
-	byte left = REQUESTS;
-	bit sent;
-
-end:	do
-	:: atomic { left > 0 && opened && !closing && !permit_taken -> permit_taken = 1; left-- };
-		reading = 1;
-		if
-		:: published ->
-			RULE(I4_freed_when_nobody_can_see_it, !freed);
-			if
-			:: state == RTRS_CLT_CONNECTED ->
-				d_step {
-					RULE(posts_find_their_queues, queues);
-					inflight = 1
-				};
-				sent = 1
-			:: else
-			fi
-		:: else
-		fi;
-		reading = 0;
-		if
-		:: sent -> sent = 0; !inflight
-		:: else
-		fi;
-		permit_taken = 0
-	od
-}
-
-/* rtrs_clt_destroy_sess() */
-inline destroy_session(taken, ok)
-{
-	atomic {
-		!paths_mutex ->
-		closing = 1;
-		if
-		:: published -> begin_close(0, ok)
-		:: else
-		fi
-	};
-	if
-	:: atomic { published && !paths_mutex -> refs++ };
-		path_remove(W_OPEN, taken, ok);
-#ifndef MUT_CLOSE_DOES_NOT_WAIT_FOR_REMOVER
-		if
-		:: taken -> !published
-		:: else
-		fi;
-#endif
-		path_put()
-	:: !published
-	fi;
-#ifndef MUT_EVENTS_NOT_FLUSHED
-	!ev_queued && !ev_running;
-#endif
-	!permit_taken;
-	d_step {
-		RULE(I4_freed_when_nobody_can_see_it, !published);
-		RULE(I7_last_event_tells_the_truth, !opened || !told_up);
-		closed = 1
-	}
-}
-
-active proctype session()
-{
-	bit taken, ok;
-
-	/* rtrs_clt_path_start(), the opener waits */
-	d_step { results = results & ~W_OPEN; kick() };
-	wait_event(W_OPEN, results & W_OPEN);
-	if
-	:: result_ok ->
-		shown = 1;
-		/* rtrs_clt_start_events() */
-		d_step {
-			opened = 1;
-			ev_up = 1;
-			downs = state != RTRS_CLT_CONNECTED;
-			if
-			:: !paths_up -> ev_pending = 1; ev_queued = 1
-			:: else
-			fi
-		};
-		if
-		:: CLOSE
-		:: true -> goto stays_open
-		fi
-	:: else
-	fi;
-	destroy_session(taken, ok);
-stays_open:
-	skip
-}
+#include "path-asks.pml"
 
 init
 {

@@ -15,6 +15,7 @@
  *	FAILS	posts that the queue refuses though there was room
  *	LIVES	times that a path comes back
  *	POLLERS	CPUs that run irq_poll, 1 or 2
+ *	SERVICE	1: it is the service connection, whose sends others reap, too
  *
  * Mutations (MUT_...) break one rule each, see README.md.
  */
@@ -35,6 +36,9 @@ hidden byte queues_not_used_after_their_end;
 hidden byte late_is_balanced;
 
 mtype:wr = { WRITE, INV, MARKER };
+
+/* How a send has ended: the first to fail has its own status, what is behind it is flushed */
+mtype:status = { SUCCESS, FAILED, FLUSH_ERR };
 
 /* What is on its way to the handler of a receive CQ */
 mtype:message = { ANSWER, FLUSHED };
@@ -74,7 +78,7 @@ path p[PATHS];
 #define SLOT(path, permit) ((path) * SLOTS + (permit))
 
 chan sq[PATHS] = [2 * SLOTS + 1] of { mtype:wr, byte /* permit */ };
-chan send_cq[PATHS] = [2 * SLOTS + 1] of { mtype:wr, byte, bit /* success */ };
+chan send_cq[PATHS] = [2 * SLOTS + 1] of { mtype:wr, byte, mtype:status };
 /* receive CQs: [2 * path] of the other connection, [2 * path + 1] of ours */
 chan recv_cq[2 * PATHS] = [SLOTS + 1] of { mtype:message, byte };
 
@@ -100,12 +104,14 @@ byte refusals = REFUSED;
 byte fails = FAILS;
 byte lives = LIVES;
 
+/* rtrs_clt_change_state() */
 inline change_state(i, to)
 {
 	assert(MAY_CHANGE(p[i].state, to));
 	p[i].state = to
 }
 
+/* rtrs_clt_path_fail() */
 inline path_error(i)
 {
 	d_step {
@@ -200,6 +206,9 @@ inline arm_sends(i)
 		p[i].armed = 1;
 #ifndef MUT_MISSED_EVENTS_NOT_REPORTED
 		if
+#ifdef MUT_ARMING_ALWAYS_POLLS
+		:: true -> iop_sched(i)
+#endif
 		:: len(send_cq[i]) > 0 -> iop_sched(i)
 		:: else
 		fi
@@ -226,27 +235,31 @@ inline count_late(i, j, arm)
 }
 
 /* What the HCA does when it completes a send */
-inline complete_send(i, what, k, success)
+inline complete_send(i, what, k, how)
 {
-	send_cq[i]!what,k,success;
+	send_cq[i]!what,k,how;
 	if
 	:: p[i].armed -> p[i].armed = 0; iop_sched(i)
 	:: else
 	fi
 }
 
-/* rtrs_clt_reap_sends(): takes a completion, and handles it */
-inline reap_sends(i, k, what, success, r, last)
+/*
+ * rtrs_clt_reap_sends(): takes a completion, and handles it. rtrs_clt_wc_failed()
+ * leaves what was flushed to the receive that is flushed with it.
+ */
+inline reap_sends(i, k, what, how, r, last)
 {
 	do
-	:: send_cq[i]?what,k,success ->
+	:: send_cq[i]?what,k,how ->
 		if
 		:: what == MARKER -> p[i].drained = 1
 #ifdef MUT_FAILED_SEND_LETS_GO
 		:: what != MARKER ->
 #else
-		:: what != MARKER && !success -> path_error(i)
-		:: what != MARKER && success ->
+		:: what != MARKER && how == FLUSH_ERR
+		:: what != MARKER && how == FAILED -> path_error(i)
+		:: what != MARKER && how == SUCCESS ->
 #endif
 			if
 			:: what == INV -> s[SLOT(i, k)].registered = 0
@@ -254,7 +267,7 @@ inline reap_sends(i, k, what, success, r, last)
 			fi;
 			req_put(i, SLOT(i, k), r, last)
 		fi;
-		d_step { what = 0; success = 0; k = 0 }
+		d_step { what = 0; how = 0; k = 0 }
 	:: len(send_cq[i]) == 0 -> break
 	od
 }
@@ -266,12 +279,13 @@ inline reap_sends(i, k, what, success, r, last)
 proctype irq_poll(byte i; byte n)
 {
 	mtype:wr what;
-	bit success, last;
+	mtype:status how;
+	bit last;
 	byte k, r;
 
 end:	do
 	:: atomic { p[i].iop && !p[i].polled -> p[i].polled = 1; reading[RCU_POLL(i, n)] = 1 };
-		reap_sends(i, k, what, success, r, last);
+		reap_sends(i, k, what, how, r, last);
 #ifdef MUT_LATE_READ_BEFORE_COMPLETE
 		last = p[i].late > 0;
 #endif
@@ -308,25 +322,36 @@ inline invalidate(i, j, k, arm)
 #ifdef MUT_INVALIDATION_NOT_HELD
 		s[j].holds = 0;
 #endif
-		d_step {
+		if
+		:: d_step {
 			RULE(queues_not_used_after_their_end, !p[i].destroyed);
 			sq[i]!INV,k
-		};
+		   };
 #ifdef MUT_INVALIDATION_NOT_HELD
-		req_finish(i, j, k);
+			req_finish(i, j, k);
 #endif
-		if
-		:: arm -> arm = 0; arm_sends(i)
-		:: else
-		fi
+			if
+			:: arm -> arm_sends(i)
+			:: else
+			fi
+		/* the key stays good, so teardown has to end the request */
+		:: atomic { fails > 0 -> fails-- };
+#ifndef MUT_FAILED_INVALIDATION_IGNORED
+			path_error(i)
+#endif
+#ifdef MUT_FAILED_INVALIDATION_LETS_GO
+			req_put(i, j, k, arm)
+#endif
+		fi;
+		arm = 0
 	fi
 }
 
 /* The answer of a request that is not registered */
-inline answered_plain(i, j, k, what, success, r, last, arm)
+inline answered_plain(i, j, k, what, how, r, last, arm)
 {
 	if
-	:: s[j].holds > 1 -> reap_sends(i, k, what, success, r, last)
+	:: s[j].holds > 1 -> reap_sends(i, k, what, how, r, last)
 	:: else
 	fi;
 	if
@@ -353,7 +378,8 @@ proctype receive(byte i; byte cid)
 {
 	mtype:message kind;
 	mtype:wr what;
-	bit success, last, match, arm;
+	mtype:status how;
+	bit last, match, arm;
 	byte k, j, r, other;
 
 end:	do
@@ -370,8 +396,9 @@ end:	do
 		:: kind == FLUSHED ->
 #ifndef MUT_FLUSH_IGNORED
 			if
+			/* rtrs_clt_recv_failed() */
 			:: p[i].state == RTRS_CLT_CONNECTED ->
-				reap_sends(i, other, what, success, r, last);
+				reap_sends(i, other, what, how, r, last);
 				path_error(i)
 			:: else
 			fi
@@ -379,6 +406,13 @@ end:	do
 			skip
 #endif
 		:: kind == ANSWER ->
+			/* rtrs_clt_heartbeat(), rtrs_clt_recv_wc(): the handlers of a path do that */
+			if
+			:: SERVICE && cid == OTHER_CID ->
+				reap_sends(i, other, what, how, r, last);
+				skip	/* spin does not let a break jump into a d_step */
+			:: else
+			fi;
 			d_step {
 				j = SLOT(i, k);
 				match = s[j].state == RTRS_REQ_POSTED && s[j].cid == cid;
@@ -399,7 +433,7 @@ end:	do
 			if
 			:: !match -> path_error(i)
 			:: match && !s[j].registered ->
-				answered_plain(i, j, other, what, success, r, last, arm)
+				answered_plain(i, j, other, what, how, r, last, arm)
 			:: match && s[j].registered ->
 				drop_hold(j, last);
 				if
@@ -697,10 +731,16 @@ inline come_back(i)
 proctype worker(byte i)
 {
 	mtype:req_state seen;
+	mtype:wr what;
+	mtype:status how;
 	bit taken, is_mr, last, arm;
 	byte k, n, r;
 
 end:	do
+	/* rtrs_clt_watch_requests(): it has no RCU read section, but tears down itself */
+	:: SERVICE && p[i].state == RTRS_CLT_CONNECTED && len(send_cq[i]) > 0 ->
+		RULE(queues_not_used_after_their_end, !p[i].destroyed);
+		reap_sends(i, k, what, how, r, last)
 	:: p[i].state == RTRS_CLT_RECONNECTING ->
 #ifndef MUT_NO_GRACE_PERIOD
 		grace_period(i, n);
@@ -769,7 +809,7 @@ end:	do
 		p[i].sent = 0;
 		s[SLOT(i, k)].uses = 0;
 		if
-		:: !s[SLOT(i, k)].mr -> complete_send(i, WRITE, k, 1)
+		:: !s[SLOT(i, k)].mr -> complete_send(i, WRITE, k, SUCCESS)
 		:: else
 		fi;
 		what = 0;
@@ -779,7 +819,7 @@ end:	do
 		!p[i].broken && sq[i]?[INV,_] ->
 		sq[i]?what,k;
 		s[SLOT(i, k)].key = 0;
-		complete_send(i, INV, k, 1);
+		complete_send(i, INV, k, SUCCESS);
 		what = 0;
 		k = 0
 	   }
@@ -789,7 +829,7 @@ end:	do
 		sq[i]?what,k;
 		p[i].sent = 0;
 		s[SLOT(i, k)].uses = (what == WRITE -> 0 : s[SLOT(i, k)].uses);
-		complete_send(i, what, k, 0);
+		complete_send(i, what, k, FLUSH_ERR);
 		what = 0;
 		k = 0
 	   }
@@ -820,7 +860,20 @@ end:	do
 		errors--;
 		change_state(i, RTRS_CLT_RECONNECTING)
 	   }
-	/* the queue pair breaks by itself, receives are flushed */
+	/* a send fails, and with it the queue pair */
+	:: d_step {
+		errors > 0 && MAY_ARRIVE(i, OUR_CID) && nempty(sq[i]) ->
+		errors--;
+		sq[i]?what,k;
+		p[i].broken = 1;
+		p[i].sent = 0;
+		s[SLOT(i, k)].uses = (what == WRITE -> 0 : s[SLOT(i, k)].uses);
+		complete_send(i, what, k, FAILED);
+		recv_cq[2 * i + OUR_CID]!FLUSHED,0;
+		what = 0;
+		k = 0
+	   }
+	/* the queue pair breaks by itself, receives are flushed, and sends */
 	:: d_step {
 		errors > 0 && MAY_ARRIVE(i, OUR_CID) && p[i].state == RTRS_CLT_CONNECTED ->
 		errors--;
