@@ -226,6 +226,18 @@ static void rtrs_clt_destroy_send_cq(struct rtrs_clt_con *con)
 	con->c.send_cq = NULL;
 }
 
+static bool rtrs_clt_queues_fit(const struct rtrs_clt_con *con, u32 nr)
+{
+	const struct ib_device *dev = con_to_path(con)->s.dev->ib_dev;
+
+	if (nr <= dev->attrs.max_qp_wr && nr <= dev->attrs.max_cqe)
+		return true;
+	rtrs_err(con->c.path,
+		 "%s: queues of %d (max_qp_wr) and %d (max_cqe) entries, %u are needed\n",
+		 dev_name(&dev->dev), dev->attrs.max_qp_wr, dev->attrs.max_cqe, nr);
+	return false;
+}
+
 static int rtrs_clt_create_queues(struct rtrs_clt_con *con)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
@@ -235,11 +247,8 @@ static int rtrs_clt_create_queues(struct rtrs_clt_con *con)
 	int err;
 
 	rtrs_clt_queue_sizes(con, &send, &recv);
-	if (max(send, recv) > dev->attrs.max_qp_wr) {
-		rtrs_err(&path->s, "%s: queues of %d entries (max_qp_wr), %u are needed\n",
-			 dev_name(&dev->dev), dev->attrs.max_qp_wr, max(send, recv));
+	if (!rtrs_clt_queues_fit(con, max(send, recv)))
 		return -EOPNOTSUPP;
-	}
 	con->max_sge = min_t(u32, con->c.cid ? RTRS_CLT_SEND_SGE : RTRS_CLT_SERVICE_SGE,
 			     dev->attrs.max_send_sge);
 	if (con->c.cid >= path->s.irq_con_num)
