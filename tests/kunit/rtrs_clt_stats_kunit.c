@@ -21,13 +21,13 @@ static void migration_test(struct kunit *test)
 	unsigned int here = cpumask_first(cpu_online_mask);
 	unsigned int other = cpumask_next(here, cpu_possible_mask);
 
+	if (other >= nr_cpu_ids)
+		kunit_skip(test, "there is one CPU only");
 	pin_to(test, here);
 	con->cpu = here;
 	rtrs_clt_stats_completion(con);
 	KUNIT_EXPECT_EQ(test, migrated_to(path, here), 0);
 	KUNIT_EXPECT_EQ(test, migrated_from(path, here), 0);
-	if (other >= nr_cpu_ids)
-		kunit_skip(test, "there is one CPU only");
 	con->cpu = other;
 	rtrs_clt_stats_completion(con);
 	KUNIT_EXPECT_EQ(test, migrated_to(path, here), 1);

@@ -176,11 +176,12 @@ static const struct conn_row {
 	  { ESTABLISHED(0, { FS_SILENCE }, { FS_DISCONNECT }) },
 	  .err = -ECONNRESET, .again = true, .why = DISCONNECTED },
 	{ "cid 1 accepted and disconnected",
-	  { ESTABLISHED(1, { FS_SILENCE }, { FS_DISCONNECT }) },
+	  { .cid = FS_CID(1), CONN_STEPS({ FS_SILENCE }, { FS_ACCEPT }, { FS_DISCONNECT }) },
 	  .err = -ECONNRESET, .again = true, .why = DISCONNECTED },
 	{ "queue of cid 0 gone after accepting", { ESTABLISHED(0, { FS_KILL_QP }) },
 	  .err = -ETIMEDOUT, .why = TIMEOUT },
-	{ "queue of cid 1 gone after accepting", { ESTABLISHED(1, { FS_KILL_QP }) },
+	{ "queue of cid 1 gone after accepting",
+	  { .cid = FS_CID(1), CONN_STEPS({ FS_SILENCE }, { FS_ACCEPT }, { FS_KILL_QP }) },
 	  .err = -ETIMEDOUT, .why = TIMEOUT },
 	{ "silent after accepting all",
 	  { .cid = FS_CID(2), CONN_STEPS({ FS_SILENCE }, { FS_ACCEPT }) },
@@ -400,6 +401,40 @@ static void limit_test(struct kunit *test)
 	peer_stop(p);
 }
 
+static const struct deep_row {
+	const char *desc;
+	u16 depth;
+	int err;
+} deep_rows[] = {
+	{ "the deepest that rxe has queues for", 10900, -ECONNRESET },
+	{ "the deepest that the immediate has room for", 32768, -EOPNOTSUPP },
+};
+
+KUNIT_ARRAY_PARAM_DESC(deep, deep_rows, desc);
+
+/*
+ * A deep queue, with the smallest chunks. The server does not have that many, but
+ * that shows only when we have made everything.
+ */
+static void deep_test(struct kunit *test)
+{
+	const struct deep_row *row = test->param_value;
+	struct fs_script script = {
+		ACCEPT(FS_PATCH(C_DEPTH, 2, row->depth)),
+	};
+	struct peer *p = peer_start(test, &(struct peer_mode){
+		.max_io_size = 4096, .max_hdr_size = 4096,
+	});
+
+	fake_srv_script(p->srv, &script);
+	KUNIT_EXPECT_EQ(test, row->err, peer_open(p, 1, 10 * PEER_CONNECT_MS * PEER_SCALE));
+	expect_hits(p);
+	fake_srv_heal(p->srv);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	peer_expect_works(p);
+	peer_stop(p);
+}
+
 /* The second path of an open has another depth than the first. */
 static void open_limit_test(struct kunit *test)
 {
@@ -451,6 +486,11 @@ static void short_queues(struct ib_device_attr *attrs)
 	attrs->max_qp_wr = 64;
 }
 
+static void short_cqs(struct ib_device_attr *attrs)
+{
+	attrs->max_cqe = 64;
+}
+
 static void one_segment(struct ib_device_attr *attrs)
 {
 	attrs->max_send_sge = 1;
@@ -480,6 +520,7 @@ static const struct hca_row {
 	int three_err;
 } hca_rows[] = {
 	{ "queues of 64 entries", short_queues, -EOPNOTSUPP },
+	{ "completion queues of 64 entries", short_cqs, -EOPNOTSUPP },
 	{ "sends of one segment", one_segment, -EOPNOTSUPP },
 	{ "sends of three segments", three_segments },
 	{ "no registration by work request", no_registration, -EOPNOTSUPP },
@@ -523,6 +564,7 @@ static struct kunit_case conn_cases[] = {
 	KUNIT_CASE_PARAM(reconnect_test, conn_gen_params),
 	KUNIT_CASE_PARAM(add_path_test, conn_gen_params),
 	KUNIT_CASE_PARAM(limit_test, limit_gen_params),
+	KUNIT_CASE_PARAM(deep_test, deep_gen_params),
 	KUNIT_CASE(open_limit_test),
 	KUNIT_CASE(twin_test),
 	KUNIT_CASE(no_listener_test),

@@ -137,14 +137,17 @@ static const struct io_row {
 	  .lost = true, .err = -ECONNRESET, .why = RECV_FAILED },
 	/* receives that connection 0 still has from when it waited for the info response */
 	{ "answer with a key that none asked for on connection 0", STEPS({ FS_MSG }),
-	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO, .why = SENDS_NONE },
+	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true,
+	  .err = -EPROTO, .why = SENDS_NONE },
 	{ "message of eight bytes on connection 0", STEPS({ FS_SEND, .len = FS_LEN(8) }),
-	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO, .why = NEITHER },
+	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true,
+	  .err = -EPROTO, .why = NEITHER },
 	{ "invalidation with data on connection 0", STEPS({ FS_INV, .len = FS_LEN(8) }),
-	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO,
-	  .why = "invalidation with data" },
+	  .modes = KEEPS, .info_bufs = true, .admin = true, .lost = true,
+	  .err = -EPROTO, .why = "invalidation with data" },
 	{ "key message of nine bytes on connection 0", STEPS({ FS_MSG, .len = FS_LEN(9) }),
-	  .modes = RENEWS, .info_bufs = true, .admin = true, .lost = true, .err = -EPROTO, .why = MALFORMED },
+	  .modes = RENEWS, .info_bufs = true, .admin = true, .lost = true,
+	  .err = -EPROTO, .why = MALFORMED },
 	{ "answer as empty message", STEPS({ FS_MSG, .len = FS_LEN(0) }), .modes = KEEPS,
 	  .lost = true, .err = -EPROTO, .why = SENDS_NONE },
 
@@ -510,42 +513,133 @@ static void foreign_key_test(struct kunit *test)
 	peer_stop(p);
 }
 
+#define FIRST(...) .script = { .at = FS_AT_REQUEST, .path = 1, .times = 1, .step = { __VA_ARGS__ } }
+#define THERE .on = FS_ON_OTHER_SESS
+
+/*
+ * What the server does with the key of a request on a connection of another
+ * session, before it ends the request. sent: it sends the data where it should.
+ * Whether an HCA lets it invalidate the key there is its own business: soft RoCE
+ * does, and then the data do not get through. refused: it must not do that.
+ */
+static const struct other_row {
+	const char *desc;
+	struct fs_script script;
+	bool new_rkey, reads, sent, refused;
+} other_rows[] = {
+	{ "write", FIRST({ FS_DATA, THERE }, { FS_WAIT, .ms = 100 }, { FS_INV }, { FS_IMM }),
+	  .refused = true },
+	{ "write, renewed keys",
+	  FIRST({ FS_DATA, THERE }, { FS_WAIT, .ms = 100 }, { FS_INV }, { FS_NEW_KEY }, { FS_MSG }),
+	  .new_rkey = true, .refused = true },
+	{ "read", FIRST({ FS_STEAL, THERE }, { FS_WAIT, .ms = 100 }, { FS_ANSWER }),
+	  .reads = true, .sent = true, .refused = true },
+	{ "invalidation", FIRST({ FS_INV, THERE }, { FS_WAIT, .ms = 100 }, { FS_ANSWER }),
+	  .sent = true },
+	{ "invalidation, renewed keys",
+	  FIRST({ FS_INV, THERE }, { FS_WAIT, .ms = 100 }, { FS_ANSWER }),
+	  .new_rkey = true, .sent = true },
+};
+
+KUNIT_ARRAY_PARAM_DESC(other, other_rows, desc);
+
+/* The sessions take turns at being that of the test. */
+struct session {
+	struct rtrs_clt_sess *clt;
+	char name[sizeof_field(struct peer, name)];
+};
+
+static void swap_sessions(struct peer *p, struct session *other)
+{
+	struct session mine = { .clt = p->clt };
+
+	strscpy(mine.name, p->name, sizeof(mine.name));
+	p->clt = other->clt;
+	strscpy(p->name, other->name, sizeof(p->name));
+	*other = mine;
+}
+
 /* A key of one session opens nothing on a connection of another one. */
 static void other_session_test(struct kunit *test)
 {
-	static const struct fs_script script = {
-		.at = FS_AT_REQUEST, .path = 1, .times = 1,
-		.step = { { FS_DATA, .on = FS_ON_OTHER_SESS }, { FS_WAIT, .ms = 100 },
-			  { FS_INV }, { FS_NEW_KEY }, { FS_IMM } },
-	};
-	struct peer *p = peer_start_open(test, false, 1);
-	struct rtrs_clt_sess *first = p->clt;
+	const struct other_row *row = test->param_value;
+	struct peer_mode mode = { .new_rkey = row->new_rkey, .reads = row->reads };
+	struct peer *p = peer_start(test, &mode);
+	struct session other = {};
 	struct peer_req *req;
 	struct fs_stats stats;
-	char name[sizeof(p->name)];
 
-	strscpy(name, p->name, sizeof(name));
-	p->clt = NULL;
-	KUNIT_EXPECT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
-	swap(p->clt, first);
-	fake_srv_script(p->srv, &script);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	swap_sessions(p, &other);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
+	swap_sessions(p, &other);
+	fake_srv_script(p->srv, &row->script);
 	req = peer_submit(p, READ, PEER_DATA, RTRS_IO_CON);
 	KUNIT_EXPECT_TRUE(test, peer_wait(req, 3000));
-	KUNIT_EXPECT_EQ(test, req->err, 0);
-	/* what it was filled with before, since nothing has come through */
-	KUNIT_EXPECT_FALSE(test, peer_data_ok(req));
+	if (row->refused)
+		KUNIT_EXPECT_EQ(test, req->err, 0);
+	if (!req->err)
+		KUNIT_EXPECT_EQ(test, row->sent, peer_data_ok(req));
+	peer_wait_hits(p, 1);
 	fake_srv_stats(p->srv, &stats);
-	KUNIT_EXPECT_EQ(test, stats.access_errors, 1);
+	KUNIT_EXPECT_GE(test, stats.access_errors, row->refused);
 	fake_srv_heal(p->srv);
-	/* the session that was used for it is the one whose path has failed */
-	KUNIT_EXPECT_EQ(test, 0, peer_do(p, READ, PEER_DATA));
-	swap(p->clt, first);
-	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, 0));
+	swap_sessions(p, &other);
+	KUNIT_EXPECT_EQ(test, 0, peer_mend(p));
 	peer_expect_works(p);
 	peer_close(p);
-	p->clt = first;
-	strscpy(p->name, name, sizeof(p->name));
+	swap_sessions(p, &other);
+	KUNIT_EXPECT_EQ(test, 0, peer_mend(p));
 	peer_expect_works(p);
+	peer_stop(p);
+}
+
+static const struct gone_row {
+	const char *desc;
+	bool new_rkey;
+	struct fs_step step[FS_STEPS];
+} gone_rows[] = {
+	{ "then disconnects", false, { { FS_ANSWER }, { FS_DISCONNECT } } },
+	{ "then disconnects, renewed keys", true, { { FS_ANSWER }, { FS_DISCONNECT } } },
+	{ "then its queue is gone", false, { { FS_ANSWER }, { FS_KILL_QP } } },
+	{ "then writes on and on", false, { { FS_ANSWER }, { FS_DATA, .nr = 100 } } },
+	{ "then writes on and on, renewed keys", true, { { FS_ANSWER }, { FS_DATA, .nr = 100 } } },
+};
+
+KUNIT_ARRAY_PARAM_DESC(gone, gone_rows, desc);
+
+/*
+ * The server answers the first of many reads and goes: the path is taken down
+ * while the answer and the invalidation are handled. Each read ends once, and
+ * nobody writes to its pages any more.
+ */
+static void gone_test(struct kunit *test)
+{
+	const struct gone_row *row = test->param_value;
+	struct peer *p = peer_start_open(test, row->new_rkey, 1);
+	struct peer_req *req;
+	unsigned int i;
+
+	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "150"));
+	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "1"));
+	fake_srv_script(p->srv, &peer_hold);
+	for (i = 0; i < DEPTH; i++)
+		peer_submit(p, READ, PEER_DATA, RTRS_IO_CON);
+	peer_wait_hits(p, DEPTH);
+	fake_srv_release(p->srv, row->step);
+	list_for_each_entry(req, &p->reqs, entry) {
+		KUNIT_ASSERT_TRUE_MSG(test, peer_wait(req, 3000), "a request hangs");
+		KUNIT_EXPECT_TRUE(test, req->err == -ECONNABORTED || !req->err);
+		if (!req->err)
+			KUNIT_EXPECT_TRUE(test, peer_data_ok(req));
+		peer_fill(req, FILL);
+	}
+	fake_srv_heal(p->srv);
+	KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, 0));
+	peer_expect_works(p);
+	list_for_each_entry(req, &p->reqs, entry)
+		KUNIT_EXPECT_TRUE_MSG(test, peer_data_is(req, FILL),
+				      "somebody wrote to memory that was given back");
 	peer_stop(p);
 }
 
@@ -606,7 +700,8 @@ static struct kunit_case io_kunit_cases[] = {
 	KUNIT_CASE_PARAM(full_test, modes_gen_params),
 	KUNIT_CASE_PARAM(admin_full_test, admin_gen_params),
 	KUNIT_CASE(foreign_key_test),
-	KUNIT_CASE(other_session_test),
+	KUNIT_CASE_PARAM(other_session_test, other_gen_params),
+	KUNIT_CASE_PARAM(gone_test, gone_gen_params),
 	KUNIT_CASE_PARAM(failover_test, modes_gen_params),
 	KUNIT_CASE_PARAM(close_busy_test, modes_gen_params),
 	{}

@@ -175,6 +175,7 @@ static void hb_test(struct kunit *test)
 	unsigned long long ns = 0;
 	struct fs_stats stats;
 	char buf[32];
+	int nr;
 
 	peer_expect_works(p);
 	fake_srv_script(p->srv, &row->script);
@@ -193,7 +194,8 @@ static void hb_test(struct kunit *test)
 			KUNIT_EXPECT_EQ(test, stats.hb_acks, 0);
 		/* measured by the first acknowledgment after the heartbeat */
 		KUNIT_EXPECT_EQ(test, 0, peer_path_read(p, 0, "cur_latency", buf, sizeof(buf)));
-		KUNIT_EXPECT_EQ(test, 1, sscanf(buf, "%llu ns", &ns));
+		nr = sscanf(buf, "%llu ns", &ns);
+		KUNIT_EXPECT_EQ(test, nr, 1);
 		KUNIT_EXPECT_LT(test, ns, 100 * NSEC_PER_MSEC * PEER_SCALE);
 		fake_srv_heal(p->srv);
 	}

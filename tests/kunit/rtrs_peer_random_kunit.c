@@ -5,11 +5,14 @@
  * Each round is a script drawn at random, and requests to which it happens.
  * Whatever the server does: each request is confirmed once and in time, the
  * client keeps to the protocol, and works when the server behaves again. The
- * seed is printed, and no test follows one that has failed. With the same seed
- * the same scripts are drawn; how requests, answers and heartbeats overtake each
- * other is not repeated.
+ * seed is printed, and no test follows one that has failed.
  *
- *	tests/kunit/run fuzz --seed SEED --steps 10000 --rounds 1
+ * Each round of each session has random numbers of its own, so that with the same
+ * seed the same is drawn for it, however long those before have taken. How
+ * requests, answers and heartbeats overtake each other is not repeated. A failure
+ * says in which session it was, and this begins with it:
+ *
+ *	tests/kunit/run fuzz --seed SEED --session N --rounds 1
  *
  * Unless told otherwise the seed is always the same, so that a check does not
  * depend on luck; "make fuzz" draws seeds until it is stopped.
@@ -25,6 +28,7 @@
 #define pr_fmt(fmt) "rtrs_peer_random: " fmt
 
 #include <linux/delay.h>
+#include <linux/hash.h>
 #include <linux/moduleparam.h>
 #include <linux/prandom.h>
 #include <linux/random.h>
@@ -45,6 +49,10 @@ MODULE_PARM_DESC(random_seed, "Seed of the random server (0: draws one)");
 static unsigned long random_steps = 10000 / (PEER_SCALE * PEER_SCALE);
 module_param(random_steps, ulong, 0444);
 MODULE_PARM_DESC(random_steps, "Steps of the random server (default 10000, less on a slow kernel)");
+
+static unsigned int random_session = 1;
+module_param(random_session, uint, 0444);
+MODULE_PARM_DESC(random_session, "First session of the random server (default 1)");
 
 static u32 below(struct rnd_state *rnd, u32 n)
 {
@@ -191,16 +199,19 @@ static void repair(struct rnd_state *rnd, struct peer *p, bool all)
 	static const struct fs_step none[FS_STEPS];
 	struct fs_script script;
 	unsigned int i;
+	bool trouble;
 
 	fake_srv_heal(p->srv);
 	fake_srv_release(p->srv, none);
 	for (i = 0; i < p->paths; i++) {
+		/* drawn whether it is needed or not, which is not known beforehand */
+		trouble = one_in(rnd, 3);
+		draw_connect_script(rnd, &script);
 		if (all)
 			peer_path_write(p, i, "disconnect", "1");
 		if (peer_path_is_up(p, i))
 			continue;
-		if (one_in(rnd, 3)) {
-			draw_connect_script(rnd, &script);
+		if (trouble) {
 			fake_srv_script(p->srv, &script);
 			peer_connect_ms(p->test, 150 * PEER_SCALE);
 			peer_reconnect(p, i);
@@ -251,58 +262,95 @@ static void finish_all(struct peer *p, bool tame)
 	}
 }
 
-static void run_session(struct kunit *test, struct rnd_state *rnd, unsigned long *left)
-{
-	struct peer_mode mode = {
-		.new_rkey = below(rnd, 2), .reads = below(rnd, 2), .hb_ms = 20 + below(rnd, 200),
-		.chunks_per_desc = below(rnd, 4),
-	};
-	struct peer *p = peer_start(test, &mode);
-	unsigned long done = 0, before;
-	struct fs_script script;
-	unsigned int round;
-	bool wild;
-
-	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 2, PEER_CONNECT_MS * PEER_SCALE));
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "100"));
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "2"));
-	for (round = 0; round < ROUNDS_PER_SESSION && done < *left; round++) {
-		wild = draw_script(rnd, &script);
-		before = steps_done(p);
-		fake_srv_script(p->srv, &script);
-		submit_some(rnd, p);
-		finish_all(p, !wild);
-		repair(rnd, p, wild);
-		done += steps_done(p) - before;
-	}
-	repair(rnd, p, false);
-	peer_expect_works(p);
-	peer_stop(p);
-	*left -= min(*left, done);
-}
-
 /*
  * Each test does a share of the steps: what takes minutes without an end looks
- * to the kernel as if it hung. The random numbers go on from test to test.
+ * to the kernel as if it hung.
  */
 static struct random_share {
-	struct rnd_state rnd;
+	u64 seed;
+	unsigned int session;
 	unsigned long left;
+	unsigned long wild;
 	unsigned int nr;
 	bool failed;
 } random_part;
 
+/* Round 0 is what the session is like. */
+static void seed_round(struct rnd_state *rnd, unsigned int round)
+{
+	u64 place = (u64)random_part.session << 32 | round;
+
+	prandom_seed_state(rnd, (random_part.seed + place) * GOLDEN_RATIO_64);
+}
+
+static void draw_mode(struct rnd_state *rnd, struct peer_mode *mode)
+{
+	mode->new_rkey = below(rnd, 2);
+	mode->reads = below(rnd, 2);
+	mode->hb_ms = 20 + below(rnd, 200);
+	mode->chunks_per_desc = below(rnd, 4);
+}
+
+/* Returns the number of steps that the server has done. */
+static unsigned long run_round(struct rnd_state *rnd, struct peer *p)
+{
+	unsigned long done, before = steps_done(p);
+	struct fs_script script;
+	bool wild = draw_script(rnd, &script);
+
+	fake_srv_script(p->srv, &script);
+	submit_some(rnd, p);
+	finish_all(p, !wild);
+	repair(rnd, p, wild);
+	done = steps_done(p) - before;
+	random_part.wild += wild ? done : 0;
+	return done;
+}
+
+static void run_session(struct kunit *test, unsigned long *left)
+{
+	struct peer_mode mode = {};
+	unsigned long done = 0;
+	struct rnd_state rnd;
+	unsigned int round;
+	struct peer *p;
+
+	seed_round(&rnd, 0);
+	draw_mode(&rnd, &mode);
+	p = peer_start(test, &mode);
+	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 2, PEER_CONNECT_MS * PEER_SCALE));
+	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "100"));
+	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "2"));
+	for (round = 1; round <= ROUNDS_PER_SESSION && done < *left; round++) {
+		seed_round(&rnd, round);
+		done += run_round(&rnd, p);
+		if (test->status == KUNIT_FAILURE)
+			break;
+	}
+	repair(&rnd, p, false);
+	peer_expect_works(p);
+	peer_stop(p);
+	if (test->status == KUNIT_FAILURE)
+		kunit_err(test, "seed %llu, session %u, round %u or after it\n",
+			  random_part.seed, random_part.session, round);
+	random_part.session++;
+	*left -= min(*left, done);
+}
+
 static const void *random_gen_params(struct kunit *test, const void *prev, char *desc)
 {
-	u64 seed = random_seed ?: get_random_u32();
-
 	if (!prev) {
-		prandom_seed_state(&random_part.rnd, seed);
-		random_part.left = random_steps;
-		random_part.nr = 0;
-		random_part.failed = false;
-		pr_info("random_seed=%llu random_steps=%lu\n", seed, random_steps);
+		random_part = (struct random_share){
+			.seed = random_seed ?: get_random_u32(),
+			.session = random_session,
+			.left = random_steps,
+		};
+		pr_info("random_seed=%llu random_session=%u random_steps=%lu\n",
+			random_part.seed, random_session, random_steps);
 	}
+	if (!random_part.left && !random_part.failed)
+		pr_info("%lu steps done, %lu of them in wild rounds, in %u sessions\n",
+			random_steps, random_part.wild, random_part.session - random_session);
 	if (!random_part.left || random_part.failed)
 		return NULL;
 	snprintf(desc, KUNIT_PARAM_DESC_SIZE, "share %u", ++random_part.nr);
@@ -317,7 +365,7 @@ static void random_test(struct kunit *test)
 	/* should the test be broken off, or skipped */
 	random_part.failed = true;
 	while (left && time_before(jiffies, end) && test->status != KUNIT_FAILURE)
-		run_session(test, &random_part.rnd, &left);
+		run_session(test, &left);
 	random_part.left -= steps - left;
 	random_part.failed = test->status == KUNIT_FAILURE;
 }

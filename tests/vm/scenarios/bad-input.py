@@ -75,6 +75,18 @@ def nobody(t):
         check_refused(t, done, done.error, "path .*10.0.1.77 cannot be connected", 2.5)
 
 
+def wrong_hca(t):
+    """A real one that cannot do what RTRS needs: soft iWARP"""
+    with t.check("an HCA that cannot write with an immediate"):
+        t.client.run("modprobe siw; ip link add dummy9 type dummy; ip link set dummy9 up; "
+                     "ip addr add 10.9.0.2/24 dev dummy9; "
+                     "ip neigh add 10.9.0.1 lladdr 52:54:00:00:00:98 dev dummy9; "
+                     "rdma link add siw9 type siw netdev dummy9")
+        check_refused(t, try_map(t, "iwarp", "ip:10.9.0.2@ip:10.9.0.1"), errno.EOPNOTSUPP,
+                      "siw9 cannot do RDMA writes with an immediate")
+        t.client.run("rdma link delete siw9; ip link delete dummy9; rmmod siw")
+
+
 def server_says_no(t):
     with t.check("addresses of two families: the server refuses the second"):
         done = try_map(t, "mixed", f"{t.path(0)} {t.path(1, family=6)}")
@@ -103,6 +115,7 @@ def run(t):
     t.client.run("modprobe rnbd-client; ip neigh add 10.0.0.78 lladdr 52:54:00:00:00:99 dev eth0")
     arguments(t)
     nobody(t)
+    wrong_hca(t)
     server_says_no(t)
     with t.check("unload"):
         t.client.run("unload rnbd_client rtrs_client rtrs_core")
