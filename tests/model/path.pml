@@ -412,7 +412,9 @@ inline teardown(release)
 #ifndef MUT_NO_GRACE_BEFORE_DRAIN
 		!reading;
 #endif
+#ifndef MUT_WATCHED_UNTIL_IT_IS_BACK
 		watched = 0;
+#endif
 #ifdef MUT_TEARDOWN_TAKES_PATHS_MUTEX
 		atomic { !paths_mutex -> paths_mutex = 1 };
 		paths_mutex = 0;
@@ -599,7 +601,9 @@ inline watch(found)
 #ifndef MUT_NO_GRACE_IN_WATCH
 		!reading;
 #endif
+#ifndef MUT_NO_SECOND_LOOK
 		found = inflight;
+#endif
 		watched = watched || found
 	:: else
 	fi
@@ -680,6 +684,12 @@ inline next_look(again, delay)
 	fi
 }
 
+#ifdef MUT_NO_LOOK_WHEN_UP
+#define LOOKS_AT_ONCE (state != RTRS_CLT_CONNECTED)
+#else
+#define LOOKS_AT_ONCE 1
+#endif
+
 active proctype worker()
 {
 	mtype:path_state now;
@@ -696,7 +706,7 @@ end:	do
 				delay = 0
 			};
 			if
-			:: now == RTRS_CLT_CONNECTING -> step_connecting(use, ok); again = 1
+			:: now == RTRS_CLT_CONNECTING -> step_connecting(use, ok); again = LOOKS_AT_ONCE
 			:: now == RTRS_CLT_CONNECTING_ERR -> step_connecting_err(ok); again = 1
 			:: now == RTRS_CLT_RECONNECTING -> step_reconnecting(again, delay, ok)
 			:: now == RTRS_CLT_CONNECTED -> step_connected(again, delay, found, ok)
