@@ -16,6 +16,7 @@ import tempfile
 import threading
 import time
 import traceback
+import typing
 from pathlib import Path
 
 import image
@@ -26,14 +27,29 @@ from verdict import Check
 HERE = Path(__file__).resolve().parent
 TOP = HERE.parent.parent
 CACHE = Path(os.environ.get("RTRS_CACHE") or Path.home() / ".cache/rtrs")
-MEMORY = {"fast": 1024, "debug": 2048}
-SCALE = {"fast": 1, "debug": 4}
-# The slab allocator's per-CPU arrays keep pointers to what they have handed out, so
-# that kmemleak finds no leak; caches with debug flags have none
-BOOT = {"fast": "", "debug": "slab_debug=F"}
 LINKS = 2
 BACKLOG = 32            # writes that fio reads back together
 HOST = {"server": 1, "client": 2, "both": 1}    # last part of a machine's addresses
+
+
+class Flavour(typing.NamedTuple):
+    """What machines with a kernel of config/ need"""
+    memory: int = 1024          # MiB
+    scale: float = 1            # of time limits
+    boot: str = ""              # for the kernel's command line
+
+
+# The slab allocator's per-CPU arrays keep pointers to what they have handed out, so
+# that kmemleak finds no leak; caches with debug flags have none
+DEBUG = Flavour(2048, 4, "slab_debug=F")
+FLAVOURS = {
+    "fast": Flavour(),
+    "debug": DEBUG,
+    "objects": DEBUG,
+    "kcsan": Flavour(2048, 6, "kcsan.early_enable=1"),
+    # counting costs little
+    "coverage": Flavour(),
+}
 
 
 def _tool(name, *args):
@@ -66,7 +82,8 @@ class Setup:
     def __init__(self, flavour="fast", client="ours", kernel=None):
         self.flavour = flavour
         self.client = client
-        self.scale = float(os.environ.get("VM_SCALE") or SCALE[flavour])
+        self.machine = FLAVOURS[flavour]
+        self.scale = float(os.environ.get("VM_SCALE") or self.machine.scale)
         self.pristine = not kernel
         self.kernel = kernel or _tool("kernel", "build", flavour)
         # whose KTAP parser is used
@@ -116,8 +133,8 @@ class Machines:
         initrd = self.tmp / f"{role}.cpio"
         modules = self.setup.image(initrd, role)
         vm = qemu.VM(role, self.setup.kernel, initrd, self.folder, smp=self.smp.get(role, 2),
-                     memory=MEMORY[self.setup.flavour], links=links, scale=self.setup.scale,
-                     append=f"{BOOT[self.setup.flavour]} {self.append.get(role, '')}")
+                     memory=self.setup.machine.memory, links=links, scale=self.setup.scale,
+                     append=f"{self.setup.machine.boot} {self.append.get(role, '')}")
         vm.modules = modules
         self.vms[role] = vm
         return vm
