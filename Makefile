@@ -51,7 +51,7 @@ bench:		## compare with upstream and nvme-rdma, in instructions (about 5 minutes
 	@tests/bench/bench
 
 kunit:		## run the KUnit suites in a VM (FLAVOUR=fast|debug)
-	@$(VM)/run kunit --flavour $(FLAVOUR)
+	@tests/kunit/run --flavour $(FLAVOUR)
 
 .PHONY: check-builds check-debian check-arm64 check-docs man htmldocs install dkms-install dist intree patch
 NAME := rtrs-$(shell sed -n 's/^PACKAGE_VERSION="\(.*\)"/\1/p' dkms.conf)

@@ -414,29 +414,6 @@ def kunit_modules(modules):
     return sorted((n for n in needs if "kunit" in needs[n]), key=rank)
 
 
-def run_kunit(setup, report, limit=600):
-    """Load every module with KUnit suites in it, report each test."""
-    machines = Machines(setup, TOP / "build/vm" / f"kunit-{setup.name}")
-    timer = threading.Timer(limit * setup.scale, machines.kill)
-    timer.start()
-    error = None
-    try:
-        vm = machines.add("kunit")
-        vm.boot()
-        vm.run("for n in 0 1; do link_up $n 1; done; modprobe kunit")
-        for name in kunit_modules(vm.modules):
-            vm.run(f"echo 'vm: load {name}' >/dev/kmsg; modprobe {name}; "
-                   f"echo 'vm: loaded {name}' >/dev/kmsg", timeout=limit)
-        vm.run(f"rmmod {' '.join(reversed(kunit_modules(vm.modules)))}")
-        vm.stop()
-    except Exception as exception:              # pylint: disable=broad-except
-        error = describe(exception)
-    finally:
-        timer.cancel()
-        machines.close()
-    return judge_kunit(setup, vm, error, report, [verdict.hostile_check])
-
-
 def judge_kunit(setup, vm, error, report, more=()):
     """Report each test that the last boot of a machine shows, and what else is to be
     looked for in its log; True when all is well."""
