@@ -221,7 +221,8 @@ static void rtrs_clt_destroy_send_cq(struct rtrs_clt_con *con)
 {
 	if (!con->c.send_cq)
 		return;
-	irq_poll_disable(&con->iop);
+	if (!test_bit(RTRS_CON_UNDRAINED, &con->flags))
+		irq_poll_disable(&con->iop);
 	ib_destroy_cq(con->c.send_cq);
 	con->c.send_cq = NULL;
 }
@@ -381,7 +382,8 @@ static int rtrs_clt_established(struct rtrs_clt_con *con, struct rdma_cm_event *
 
 /*
  * What the errno of a reject means. It passes if what the server refuses us for
- * may be a leftover of our former life.
+ * may be a leftover of our former life, or a session that the first path of an
+ * open is about to make again.
  */
 static const struct {
 	int err;
@@ -394,6 +396,7 @@ static const struct {
 	{ -ECONNRESET,
 	  { "the server refused: the old path is still there, or it speaks another version",
 	    true } },
+	{ -EBUSY, { "the server is busy", true } },
 	{ -ENOMEM, { "the server has no memory" } },
 };
 
@@ -411,8 +414,14 @@ static int rtrs_clt_rejected(struct rtrs_clt_con *con, struct rdma_cm_event *ev,
 		return -ECONNRESET;
 	}
 	err = rtrs_conn_rej_errno(data, len);
+	if (!err && !memchr_inv(data, 0, len)) {
+		f->why = "the server's host refused: nothing listens, or it finds no way back";
+		/* to a path that was up it may find one any moment */
+		f->passes = con_to_path(con)->ever_up;
+		return -ECONNRESET;
+	}
 	if (!err) {
-		f->why = "refused, and not by an RTRS server";
+		f->why = "refused by what is no RTRS server";
 		return -ECONNRESET;
 	}
 	f->why = "the server refused the connection";
@@ -788,15 +797,18 @@ static void rtrs_clt_drain_sends(struct rtrs_clt_con *con)
 						 msecs_to_jiffies(DRAIN_TIMEOUT_MS)))
 			err = -ETIMEDOUT;
 	}
-	if (err) {
-		con_to_path(con)->undrained = true;
-		rtrs_err(con->c.path, "HCA does not drain the queue of connection %u: %pe\n",
-			 con->c.cid, ERR_PTR(err));
-	}
 	atomic_dec(&con->late);
 	/* waits for whoever still handles completions that came before */
 	irq_poll_disable(&con->iop);
-	irq_poll_enable(&con->iop);
+	if (!err) {
+		irq_poll_enable(&con->iop);
+		return;
+	}
+	/* and nobody looks at those that may come yet */
+	set_bit(RTRS_CON_UNDRAINED, &con->flags);
+	con_to_path(con)->undrained = true;
+	rtrs_err(con->c.path, "HCA does not drain the queue of connection %u: %pe\n",
+		 con->c.cid, ERR_PTR(err));
 }
 
 /**
@@ -822,9 +834,9 @@ void rtrs_clt_con_drain(struct rtrs_clt_con *con)
 
 /**
  * rtrs_clt_con_destroy_queues() - free queue pair and completion queues
- * @con: drained connection
+ * @con: connection that was to be drained; a grace period has passed since
  *
- * Context: process, sleeps.
+ * May be called again without effect. Context: process, sleeps.
  */
 void rtrs_clt_con_destroy_queues(struct rtrs_clt_con *con)
 {

@@ -21,7 +21,8 @@
  * Sends complete on a CQ of their own that is not armed, and which is polled
  * when an answer comes: by then the acknowledgment nearly always was there
  * first. If it was not, or an invalidation is under way, the CQ is armed. What is
- * no request's, the path's worker polls for while there are requests.
+ * no request's, heartbeats and probes on the service connection, is polled for by
+ * the path's worker while there are requests, and when the peer was heard.
  */
 #undef pr_fmt
 #define pr_fmt(fmt) KBUILD_MODNAME " L" __stringify(__LINE__) ": " fmt
@@ -56,11 +57,13 @@ static void req_put(struct rtrs_clt_io_req *req)
 /*
  * We flush receives only after the path has left these states. Before that a
  * flush means that the HCA took the queue pair down by itself: the reason lies
- * on the CQ of the sends, which is not armed.
+ * on the CQ of the sends, which is not armed. If it does not, that may be how an
+ * HCA takes a disconnect, which is worth one more try.
  */
 bool rtrs_clt_recv_failed(struct rtrs_clt_con *con, const struct ib_wc *wc)
 {
 	struct rtrs_clt_path *path = con_to_path(con);
+	bool flushed = wc->status == IB_WC_WR_FLUSH_ERR;
 	enum rtrs_clt_state state;
 
 	if (likely(wc->status == IB_WC_SUCCESS))
@@ -69,8 +72,8 @@ bool rtrs_clt_recv_failed(struct rtrs_clt_con *con, const struct ib_wc *wc)
 	if (state != RTRS_CLT_CONNECTED && state != RTRS_CLT_CONNECTING)
 		return true;
 	rtrs_clt_reap_sends(con, INT_MAX);
-	rtrs_clt_path_error(path, -ECONNRESET, wc->status == IB_WC_WR_FLUSH_ERR ?
-			    "the queue pair broke" : "a receive failed");
+	rtrs_clt_path_fail(path, -ECONNRESET, flushed ? "the queue pair broke" :
+			   "a receive failed", flushed);
 	return true;
 }
 
@@ -765,7 +768,7 @@ void rtrs_clt_recv_wc(struct rtrs_clt_con *con, const struct ib_wc *wc,
 
 	rtrs_clt_stats_completion(con);
 	if (READ_ONCE(path->s.hb_missed_cnt)) {
-		/* the next tick may post a heartbeat: no more than one was not reaped */
+		/* the next tick posts a heartbeat: those before it must not pile up */
 		rtrs_clt_reap_sends(to_clt_con(path->s.con[0]), INT_MAX);
 		WRITE_ONCE(path->s.hb_missed_cnt, 0);
 	}

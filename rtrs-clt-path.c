@@ -130,8 +130,6 @@ static bool rtrs_clt_path_end_attempt(struct rtrs_clt_path *path, enum rtrs_clt_
 	if (ok) {
 		if (state == RTRS_CLT_CLOSED)
 			path->closes++;
-		if (state == RTRS_CLT_CONNECTED)
-			path->up_since = jiffies;
 		path->result = err;
 		path->results++;
 		wake_up_all(&path->wait);
@@ -185,25 +183,16 @@ int rtrs_clt_path_wait_result(struct rtrs_clt_path *path, unsigned int seen)
 	return err;
 }
 
-/* Reconnect delay of the session, 20 % more or less: not all come at once */
-static unsigned long rtrs_clt_reconnect_delay(const struct rtrs_clt_path *path)
+/*
+ * Reconnect delay of the session, 20 % more or less: not all come at once. If what
+ * failed did not last it is a moment at least, or a server could keep us busy.
+ */
+static unsigned long rtrs_clt_reconnect_delay(const struct rtrs_clt_path *path, bool lasted)
 {
 	u32 ms = READ_ONCE(path->clt->reconnect_delay_sec) * MSEC_PER_SEC;
 
-	return msecs_to_jiffies(ms - ms / 5 + get_random_u32_below(ms / 5 * 2 + 1));
-}
-
-/*
- * The same for a path that fails now. One that did not last long waits for a
- * moment even if the delay is 0, or a server could keep us busy with that.
- */
-static unsigned long rtrs_clt_recovery_delay(const struct rtrs_clt_path *path)
-{
-	unsigned long floor = msecs_to_jiffies(RETRY_MAX_MS);
-	bool lasted = path->state == RTRS_CLT_CONNECTED &&
-		time_after(jiffies, path->up_since + floor);
-
-	return max(rtrs_clt_reconnect_delay(path), lasted ? 0 : floor);
+	ms = ms - ms / 5 + get_random_u32_below(ms / 5 * 2 + 1);
+	return msecs_to_jiffies(lasted ? ms : max(ms, RETRY_MAX_MS));
 }
 
 static void rtrs_clt_path_note_err(struct rtrs_clt_path *path, int err, const char *why)
@@ -227,19 +216,19 @@ static void rtrs_clt_path_note_err(struct rtrs_clt_path *path, int err, const ch
  */
 void rtrs_clt_path_fail(struct rtrs_clt_path *path, int err, const char *why, bool passes)
 {
-	unsigned long delay, flags;
-	bool first;
+	unsigned long flags;
+	bool first, lasted;
 
 	trace_rtrs_rdma_error_recovery(path);
 	spin_lock_irqsave(&path->lock, flags);
-	delay = rtrs_clt_recovery_delay(path);
+	lasted = ktime_ms_delta(ktime_get(), path->since) > RETRY_MAX_MS;
 	first = rtrs_clt_change_state(path, path->state == RTRS_CLT_CONNECTED ?
 				      RTRS_CLT_RECONNECTING : RTRS_CLT_CONNECTING_ERR);
 	if (first) {
 		rtrs_clt_path_note_err(path, err, why);
 		path->link_failed = true;
 		path->passes = passes;
-		path->due = jiffies + delay;
+		path->due = jiffies + rtrs_clt_reconnect_delay(path, lasted);
 		rtrs_clt_path_kick(path);
 	}
 	spin_unlock_irqrestore(&path->lock, flags);
@@ -438,10 +427,8 @@ static void rtrs_clt_path_retry(struct rtrs_clt_path *path, int err)
 /* The attempt is over. The next one is due later, even if the delay is 0. */
 static void rtrs_clt_path_failed(struct rtrs_clt_path *path, int err)
 {
-	unsigned long floor = msecs_to_jiffies(RETRY_MAX_MS);
-
 	atomic_inc(&path->stats.reconnects_failed);
-	path->due = jiffies + max(rtrs_clt_reconnect_delay(path), floor);
+	path->due = jiffies + rtrs_clt_reconnect_delay(path, false);
 	rtrs_clt_path_end_attempt(path, RTRS_CLT_RECONNECTING, err);
 }
 

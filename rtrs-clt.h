@@ -63,7 +63,8 @@
  *    request at a time. Asserted in rtrs_clt_init_req().
  * I2 Buffers belong to the HCA from posting until the answer and the send's
  *    completion and, if one was posted, the invalidation; or until the queue
- *    pair is drained. Asserted in rtrs_clt_req_finish().
+ *    pair is drained, or gone. Asserted in rtrs_clt_req_finish() and in
+ *    rtrs_clt_free_slots().
  * I3 conf_fn runs once for an accepted request, never for a refused one.
  *    Asserted in rtrs_clt_req_finish().
  * I4 A path shown by a published set has its memory, it is freed a grace
@@ -272,6 +273,8 @@ enum rtrs_clt_con_flags {
 	RTRS_CON_HB_ACK,
 	/* a probe is under way */
 	RTRS_CON_PROBE,
+	/* the HCA has not given back everything, and nobody polls for it any more */
+	RTRS_CON_UNDRAINED,
 };
 
 /**
@@ -390,7 +393,6 @@ enum rtrs_clt_path_wish {
  * @results:		number of attempts that ended, to wait for the next
  * @result:		how the last one ended, 0 or negative errno
  * @closes:		number of times the path became CLOSED
- * @up_since:		in jiffies: when it became CONNECTED last
  * @deadline:		in jiffies: end of the running attempt
  * @due:		in jiffies: begin of the next attempt
  * @give_up:		the server has become another one; stop reconnecting
@@ -450,7 +452,6 @@ struct rtrs_clt_path {
 	unsigned int results;
 	int result;
 	unsigned int closes;
-	unsigned long up_since;
 	unsigned long deadline;
 	unsigned long due;
 	bool give_up;

@@ -34,7 +34,8 @@ enum { I_TYPE = 0, I_NR = 2, I_ADDR = 8, I_LEN = 20, I_LEN2 = 36 };
 	.at = FS_AT_ESTABLISHED, .cid = FS_CID(_cid), .step = { __VA_ARGS__ }
 
 #define REFUSED "the server refused: the old path is still there, or it speaks another version"
-#define NO_SERVER "refused, and not by an RTRS server"
+#define NO_SERVER "refused by what is no RTRS server"
+#define HOST_REFUSED "the server's host refused: nothing listens, or it finds no way back"
 #define CONTRADICTS "the server contradicts what it said on connection 0"
 #define TIMEOUT "no answer within the time limit"
 
@@ -145,8 +146,10 @@ static const struct conn_row {
 	{ "rejected with errno -4096", { REJECT(4096) }, .err = -ECONNRESET, .why = NO_SERVER },
 	{ "rejected with bad magic", { REJECT(EPERM, FS_PATCH(C_MAGIC, 2, 0x1234)) },
 	  .err = -ECONNRESET, .why = NO_SERVER },
+	{ "rejected: busy", { REJECT(EBUSY) }, .err = -EBUSY, .again = true,
+	  .why = "the server is busy" },
 	{ "rejected without private data", { CONN_STEPS({ FS_REJECT, .len = FS_LEN(0) }) },
-	  .err = -ECONNRESET, .why = NO_SERVER },
+	  .err = -ECONNRESET, .why = HOST_REFUSED },
 	{ "rejected by the CM", { CONN_STEPS({ FS_CM_REJECT }) },
 	  .err = -ECONNRESET, .why = "no resources" },
 	{ "rejected by the CM as stale",
@@ -427,7 +430,7 @@ static void deep_test(struct kunit *test)
 	});
 
 	fake_srv_script(p->srv, &script);
-	KUNIT_EXPECT_EQ(test, row->err, peer_open(p, 1, 10 * PEER_CONNECT_MS * PEER_SCALE));
+	KUNIT_EXPECT_EQ(test, row->err, peer_open(p, 1, 60000));
 	expect_hits(p);
 	fake_srv_heal(p->srv);
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 1, PEER_CONNECT_MS * PEER_SCALE));
