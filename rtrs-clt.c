@@ -12,6 +12,7 @@
 
 #include <linux/blk_types.h>
 #include <linux/cache.h>
+#include <linux/delay.h>
 #include <linux/module.h>
 #include <linux/rculist.h>
 
@@ -21,6 +22,9 @@
 
 /* Reported when close has waited so long for permits */
 #define PERMITS_WARN_MS 30000
+
+/* How long what was sent on a path that is down may be on its way to the server */
+#define LATE_PACKETS_MS 20
 
 MODULE_DESCRIPTION("RDMA Transport Client");
 MODULE_LICENSE("GPL");
@@ -488,35 +492,58 @@ static void rtrs_clt_drop_mr(struct rtrs_clt_io_req *req)
 	req->flags &= ~RTRS_REQ_REGISTERED;
 }
 
+/* Answered: confirmed with the answer. Otherwise it goes to another path, or fails. */
+static void rtrs_clt_end_req(struct rtrs_clt_path *path, struct rtrs_clt_io_req *req,
+			     bool answered)
+{
+	int err = req->errno;
+
+	rtrs_clt_drop_mr(req);
+	rtrs_clt_req_release(req);
+	if (!answered) {
+		err = rtrs_clt_failover_req(path->clt, req);
+		if (!err) {
+			atomic_set_release(&req->state, RTRS_REQ_FREE);
+			return;
+		}
+	}
+	atomic_set(&req->holds, 0);
+	atomic_set(&req->state, RTRS_REQ_ANSWERED);
+	rtrs_clt_req_finish(req, err);
+}
+
+static bool rtrs_clt_end_reqs(struct rtrs_clt_path *path, bool answered)
+{
+	bool others = false;
+	unsigned int i;
+
+	for (i = 0; path->reqs && i < path->nr_slots; i++) {
+		struct rtrs_clt_io_req *req = &path->reqs[i];
+		unsigned int state = atomic_read(&req->state) & RTRS_REQ_STATE_MASK;
+
+		if (state == RTRS_REQ_FREE)
+			continue;
+		if (answered == (state != RTRS_REQ_POSTED))
+			rtrs_clt_end_req(path, req, answered);
+		else
+			others = true;
+	}
+	return others;
+}
+
 /*
- * Ends all requests of a path whose queues are drained: what was answered is
- * confirmed with the answer, the others go to another path or fail.
+ * Ends all requests of a path whose queues are drained. One that goes to another
+ * path keeps its chunk, and what was sent on this path may still be on its way to
+ * it: if it lands on what came over the other path meanwhile, the server is misled,
+ * and writes with a key that is none there, or to where it should not. There is no
+ * message that would prevent that, so the network gets the time to deliver.
  */
 void rtrs_clt_path_fail_reqs(struct rtrs_clt_path *path)
 {
-	struct rtrs_clt_io_req *req;
-	unsigned int i, state;
-	int err;
-
-	for (i = 0; path->reqs && i < path->nr_slots; i++) {
-		req = &path->reqs[i];
-		state = atomic_read(&req->state) & RTRS_REQ_STATE_MASK;
-		if (state == RTRS_REQ_FREE)
-			continue;
-		rtrs_clt_drop_mr(req);
-		rtrs_clt_req_release(req);
-		err = req->errno;
-		if (state == RTRS_REQ_POSTED) {
-			err = rtrs_clt_failover_req(path->clt, req);
-			if (!err) {
-				atomic_set_release(&req->state, RTRS_REQ_FREE);
-				continue;
-			}
-		}
-		atomic_set(&req->holds, 0);
-		atomic_set(&req->state, RTRS_REQ_ANSWERED);
-		rtrs_clt_req_finish(req, err);
-	}
+	if (!rtrs_clt_end_reqs(path, true))
+		return;
+	msleep(LATE_PACKETS_MS);
+	rtrs_clt_end_reqs(path, false);
 }
 
 /*

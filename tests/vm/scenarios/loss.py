@@ -52,5 +52,17 @@ def run(t):
             result = t.fio(disk, rw="randrw", time_based=1, runtime=5).wait()
         print(f"      {result['ios']} requests, longest {result['stall']:.2f} s")
         links.heal(t, 0)
+
+    # Each time what is under way goes over to the other path, and what was sent on this
+    # one arrives late, in the same chunks
+    links.wait_all_up(t, "loss")
+    links.spoil(t, 0, "delay 15ms")
+    with t.check("verified reads and writes, the slow link's path comes and goes: no IO error"):
+        job = t.fio(disk, rw="randrw", iodepth=64, time_based=1, runtime=15)
+        for _ in range(int(60 / t.scale)):
+            links.reconnect(t, "loss", t.path(0))
+        result = job.wait()
+    print(f"      {result['ios']} requests, longest {result['stall']:.2f} s")
+    links.heal(t, 0)
     links.check_idle(t, "loss")
     links.check_unload(t, disk)
