@@ -512,6 +512,7 @@ static void rtrs_clt_end_req(struct rtrs_clt_path *path, struct rtrs_clt_io_req 
 	rtrs_clt_req_finish(req, err);
 }
 
+/* Ends those that are answered, or the rest. Returns whether there is a rest. */
 static bool rtrs_clt_end_reqs(struct rtrs_clt_path *path, bool answered)
 {
 	bool others = false;
@@ -523,10 +524,10 @@ static bool rtrs_clt_end_reqs(struct rtrs_clt_path *path, bool answered)
 
 		if (state == RTRS_REQ_FREE)
 			continue;
-		if (answered == (state != RTRS_REQ_POSTED))
-			rtrs_clt_end_req(path, req, answered);
-		else
+		if (answered && state == RTRS_REQ_POSTED)
 			others = true;
+		else
+			rtrs_clt_end_req(path, req, answered);
 	}
 	return others;
 }
