@@ -17,8 +17,8 @@ enum { C_DEPTH = 6, C_IO = 8, C_HDR = 12, C_FLAGS = 16, I_ADDR = 8, I_KEY = 16 }
  * Right after a path is up
  */
 
-#define ESTABLISHED(_cid, ...) \
-	.at = FS_AT_ESTABLISHED, .cid = FS_CID(_cid), .times = 1, .step = { __VA_ARGS__ }
+#define ACCEPTED(_cid, ...) .at = FS_AT_CONN_REQ, .cid = FS_CID(_cid), .times = 1, \
+	.step = { { FS_ACCEPT }, __VA_ARGS__ }
 
 static const struct up_row {
 	const char *desc;
@@ -43,16 +43,16 @@ static const struct up_row {
 	  false, -EPROTO, UNKNOWN_IMM },
 	{ "disconnect", { .at = FS_AT_UP, .times = 1, .step = { { FS_DISCONNECT } } },
 	  false, -ECONNRESET, DISCONNECTED, true },
-	{ "heartbeat on connection 1 as soon as it is there", { ESTABLISHED(1, { FS_HB }) },
+	{ "heartbeat on connection 1 as soon as it is there", { ACCEPTED(1, { FS_HB }) },
 	  false, -EPROTO, WRONG_HB },
-	{ "answer on connection 1 as soon as it is there", { ESTABLISHED(1, { FS_IMM }) },
+	{ "answer on connection 1 as soon as it is there", { ACCEPTED(1, { FS_IMM }) },
 	  false, -EPROTO, NO_REQUEST },
-	{ "key on connection 1 as soon as it is there", { ESTABLISHED(1, { FS_MSG }) },
+	{ "key on connection 1 as soon as it is there", { ACCEPTED(1, { FS_MSG }) },
 	  true, -EPROTO, NO_REQUEST },
 	{ "message on connection 1 as soon as it is there",
-	  { ESTABLISHED(1, { FS_SEND, .len = FS_LEN(8) }) }, false, -ECONNRESET, RECV_FAILED },
+	  { ACCEPTED(1, { FS_SEND, .len = FS_LEN(8) }) }, false, -ECONNRESET, RECV_FAILED },
 	{ "invalidation of nothing on connection 1 as soon as it is there",
-	  { ESTABLISHED(1, { FS_INV }) }, false, -ECONNRESET, RECV_FAILED },
+	  { ACCEPTED(1, { FS_INV }) }, false, -ECONNRESET, RECV_FAILED },
 	/*
 	 * Not on connection 0: it has no receives yet, and rxe does not survive to
 	 * repeat what the server registers memory behind.
