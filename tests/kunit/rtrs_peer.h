@@ -31,6 +31,12 @@
 /* Sanitizers make the machine slow */
 #define PEER_SCALE (IS_ENABLED(CONFIG_KASAN) ? 4 : 1)
 
+/* Offsets in the connection response */
+enum { C_MAGIC = 0, C_VERSION = 2, C_ERRNO = 4, C_DEPTH = 6, C_IO = 8, C_HDR = 12, C_FLAGS = 16 };
+
+/* Offsets in the info response and its first descriptors */
+enum { I_TYPE = 0, I_NR = 2, I_ADDR = 8, I_KEY = 16, I_LEN = 20, I_LEN2 = 36 };
+
 /* Why a path has failed, in the words of its last_error_reason */
 #define NO_REQUEST "answer to no request of this connection"
 #define NO_CHUNK "answer with a chunk number that does not exist"
@@ -123,6 +129,7 @@ void peer_connect_ms(struct kunit *test, unsigned int ms);
 int peer_path_read(struct peer *p, unsigned int path, const char *attr, char *buf, size_t len);
 int peer_path_write(struct peer *p, unsigned int path, const char *attr, const char *val);
 int peer_sess_write(struct peer *p, const char *attr, const char *val);
+void peer_short_hb(struct peer *p, const char *interval_ms);
 bool peer_path_is_up(struct peer *p, unsigned int path);
 bool peer_wait_path(struct peer *p, unsigned int path, bool up, unsigned int ms);
 void peer_expect_reason(struct peer *p, unsigned int path, int err, const char *why);

@@ -14,12 +14,6 @@
 
 #include "rtrs_peer.h"
 
-/* Offsets in the connection response */
-enum { C_MAGIC = 0, C_VERSION = 2, C_ERRNO = 4, C_DEPTH = 6, C_IO = 8, C_HDR = 12, C_FLAGS = 16 };
-
-/* Offsets in the info response and its first descriptors */
-enum { I_TYPE = 0, I_NR = 2, I_ADDR = 8, I_LEN = 20, I_LEN2 = 36 };
-
 /* Depth 8, chunks of 32 KiB, which is what the server says if not told otherwise */
 #define CHUNK 32768
 #define DEPTH 8

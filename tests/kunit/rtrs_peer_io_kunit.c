@@ -337,10 +337,8 @@ static void io_test(struct kunit *test)
 	/* a receive more for each heartbeat that might come meanwhile */
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, c->paths, row->info_bufs ? 60000 :
 					   PEER_CONNECT_MS * PEER_SCALE));
-	if (row->hb) {
-		KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "150"));
-		KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "1"));
-	}
+	if (row->hb)
+		peer_short_hb(p, "150");
 	peer_expect_works(p);
 	fake_srv_script(p->srv, &row->script);
 	req = peer_submit(p, row->write ? WRITE : READ,
@@ -620,8 +618,7 @@ static void gone_test(struct kunit *test)
 	struct peer_req *req;
 	unsigned int i;
 
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "150"));
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "1"));
+	peer_short_hb(p, "150");
 	fake_srv_script(p->srv, &peer_hold);
 	for (i = 0; i < DEPTH; i++)
 		peer_submit(p, READ, PEER_DATA, RTRS_IO_CON);

@@ -151,6 +151,13 @@ int peer_sess_write(struct peer *p, const char *attr, const char *val)
 	return err;
 }
 
+/* So that a path which is silent is given up soon */
+void peer_short_hb(struct peer *p, const char *interval_ms)
+{
+	KUNIT_EXPECT_EQ(p->test, 0, peer_sess_write(p, "hb_interval_ms", interval_ms));
+	KUNIT_EXPECT_EQ(p->test, 0, peer_sess_write(p, "hb_missed_max", "1"));
+}
+
 /*
  * Suites
  */

@@ -8,9 +8,6 @@
 
 #include "rtrs_peer.h"
 
-/* Offsets in the connection response, and in the info response's first descriptor */
-enum { C_DEPTH = 6, C_IO = 8, C_HDR = 12, C_FLAGS = 16, I_ADDR = 8, I_KEY = 16 };
-
 #define NOT_SENT "a request could not be sent"
 
 /*
@@ -115,8 +112,7 @@ static void idle_test(struct kunit *test)
 	struct peer *p = peer_start_open(test, false, 1);
 	struct fs_stats stats;
 
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "100"));
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "1"));
+	peer_short_hb(p, "100");
 	msleep(1000 * PEER_SCALE);
 	KUNIT_EXPECT_TRUE(test, peer_path_is_up(p, 0));
 	fake_srv_stats(p->srv, &stats);
@@ -178,8 +174,7 @@ static void hb_test(struct kunit *test)
 
 	peer_expect_works(p);
 	fake_srv_script(p->srv, &row->script);
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_interval_ms", "100"));
-	KUNIT_EXPECT_EQ(test, 0, peer_sess_write(p, "hb_missed_max", "1"));
+	peer_short_hb(p, "100");
 	peer_wait_hits(p, row->why ? 1 : 5);
 	if (row->why) {
 		peer_expect_failure(p, row->err, row->why);
@@ -348,27 +343,28 @@ static const struct restart_row {
 
 KUNIT_ARRAY_PARAM_DESC(restart, restart_rows, desc);
 
+static void restart_as(struct peer *p, const struct peer_mode *mode)
+{
+	unsigned int i;
+
+	peer_restart(p, mode);
+	for (i = 0; i < p->paths; i++) {
+		KUNIT_EXPECT_TRUE(p->test, peer_wait_path(p, i, false, PEER_HB_MS));
+		KUNIT_EXPECT_EQ(p->test, 0, peer_reconnect(p, i));
+	}
+	peer_expect_works(p);
+}
+
 static void restart_test(struct kunit *test)
 {
 	const struct restart_row *row = test->param_value;
 	struct peer *p = peer_start(test, &row->before);
-	unsigned int i;
 
 	KUNIT_ASSERT_EQ(test, 0, peer_open(p, 2, PEER_CONNECT_MS * PEER_SCALE));
 	peer_expect_works(p);
-	peer_restart(p, &row->after);
-	for (i = 0; i < p->paths; i++) {
-		KUNIT_EXPECT_TRUE(test, peer_wait_path(p, i, false, PEER_HB_MS));
-		KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, i));
-	}
-	peer_expect_works(p);
+	restart_as(p, &row->after);
 	/* and back, with slots that have been made anew */
-	peer_restart(p, &row->before);
-	for (i = 0; i < p->paths; i++) {
-		KUNIT_EXPECT_TRUE(test, peer_wait_path(p, i, false, PEER_HB_MS));
-		KUNIT_EXPECT_EQ(test, 0, peer_reconnect(p, i));
-	}
-	peer_expect_works(p);
+	restart_as(p, &row->before);
 	peer_stop(p);
 }
 
